@@ -1,0 +1,3 @@
+"""icelens shows which labels to trust."""
+
+__version__ = "0.1.0"

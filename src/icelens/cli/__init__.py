@@ -1,0 +1,56 @@
+"""The command line: one file per command group, heavy libraries imported only when a command runs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from icelens import __version__, progress
+from icelens.cli import data
+from icelens.errors import IcelensError, TrainingError
+
+app = typer.Typer(
+    name="icelens",
+    help="icelens shows which labels to trust: a classifier that wrong labels did not spoil, and a ranked "
+    "list of the labels that are probably wrong, from one ordinary training run.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(data.app, name="data")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"icelens {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None:
+    """Settings of every command."""
+    _settings["debug"] = debug
+    progress.show()
+
+
+_settings = {"debug": False}
+
+
+def main() -> None:
+    """Run the command line: exit 2 for misuse, 1 for a failed run, with one line that says what is wrong."""
+    try:
+        app()
+    except IcelensError as error:
+        if _settings["debug"]:
+            raise
+        typer.echo(f"icelens: {error}", err=True)
+        sys.exit(1 if isinstance(error, TrainingError) else 2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,42 @@
+"""What icelens raises: one base class, each child also a subclass of Python's own."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class IcelensError(Exception):
+    """The base of every error that icelens raises on purpose."""
+
+
+class InputError(IcelensError, ValueError):
+    """A value handed in cannot be used: a wrong shape, an unknown name, a rate outside [0, 1)."""
+
+
+class IndexRangeError(IcelensError, IndexError):
+    """An index that is not a row of the data set."""
+
+
+class FileError(IcelensError, ValueError):
+    """A file that is truncated, damaged or of another format than its name says."""
+
+
+class MissingFileError(IcelensError, FileNotFoundError):
+    """A file that should be there and is not; the message says where to get it."""
+
+
+class TrainingError(IcelensError, RuntimeError):
+    """A run that cannot go on, or a loss used in a way that would give wrong numbers."""
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
+    """The error for a name that is in none of the registries, with the nearest name that is.
+
+    >>> print(unknown("loss", "ise_linear", ["ice_linear", "cce"]))
+    unknown loss 'ise_linear'; did you mean 'ice_linear'?
+    """
+    options = sorted(known)
+    near = difflib.get_close_matches(name, options, n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(options)}"
+    return InputError(f"unknown {what} '{name}'; {hint}")

@@ -1,0 +1,37 @@
+"""The one place that progress goes through: silent in a library, a bar on stderr in the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_state = {"shown": False}
+
+
+def show(shown: bool = True) -> None:
+    """Turn progress bars on, as the command line does, or off."""
+    _state["shown"] = shown
+
+
+@contextmanager
+def bar(description: str, total: float | None, *, done: float = 0, size: bool = False) -> Iterator[Callable[..., None]]:
+    """A progress bar; the value yielded is called with the amount done and, if wanted, `note="loss 0.31"`.
+
+    With `size` the amounts are bytes and are shown so. Where bars are off, the calls do nothing.
+    """
+    if not _state["shown"]:
+        yield lambda amount=1, note="": None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    count = [rich.DownloadColumn(), rich.TransferSpeedColumn()] if size else [rich.MofNCompleteColumn()]
+    columns = [rich.TextColumn("{task.description}"), rich.BarColumn(), *count, rich.TimeRemainingColumn(),
+               rich.TextColumn("{task.fields[note]}")]  # fmt: skip
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(description, total=total, completed=done, note="")
+
+        def advance(amount: float = 1, note: str = "") -> None:
+            progress.update(task, advance=amount, note=note)
+
+        yield advance
