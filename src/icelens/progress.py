@@ -14,7 +14,9 @@ def show(shown: bool = True) -> None:
 
 
 @contextmanager
-def bar(description: str, total: float | None, *, done: float = 0, size: bool = False) -> Iterator[Callable[..., None]]:
+def bar(
+    description: str, total: int | None, *, done: int = 0, size: bool = False
+) -> Iterator[Callable[..., None]]:
     """A progress bar; the value yielded is called with the amount done and, if wanted, `note="loss 0.31"`.
 
     With `size` the amounts are bytes and are shown so. Where bars are off, the calls do nothing.

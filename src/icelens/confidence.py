@@ -1,0 +1,153 @@
+"""The table of one confidence logit per training example: read, update, keep equal across ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from icelens.errors import IndexRangeError, InputError, TrainingError
+
+
+class Confidence(nn.Module):
+    """One logit v per training example; the confidence is C = sigmoid(v). Four bytes an example.
+
+    The table is state in the way of BatchNorm's running statistics: no optimizer sees it. It is a plain
+    tensor and not a buffer, since DDP would broadcast a buffer of this size in every forward pass; it
+    moves with `.to()`, is saved in `state_dict()`, and stays float32 whatever the module is cast to.
+
+    Args:
+        examples: rows of the table, the length of the data set.
+        start: v of every row at the start; 0 is C = 1/2.
+        device: where the table lives and stays. None: it follows the logits.
+        capacity: with several ranks, the most rows that one rank hands in at a time. None: the
+            largest batch of the first step.
+    """
+
+    v: Tensor
+
+    def __init__(
+        self,
+        examples: int,
+        *,
+        start: float = 0.0,
+        device: torch.device | str | None = None,
+        capacity: int | None = None,
+    ) -> None:
+        super().__init__()
+        if examples < 1:
+            raise InputError(f"a confidence table needs at least one example, got {examples}")
+        self.examples = examples
+        self.capacity = capacity
+        self.fixed_device = device is not None
+        self.v = torch.full((examples,), float(start), dtype=torch.float32, device=device)
+        self.lowest_index = torch.zeros((), dtype=torch.int64, device=device)
+        self.highest_index = torch.zeros((), dtype=torch.int64, device=device)
+
+    def forward(self) -> Tensor:
+        """The confidences C of all examples, (examples,)."""
+        self.raise_if_out_of_range()
+        return torch.sigmoid(self.v)
+
+    def follow(self, device: torch.device) -> None:
+        """Move to where the logits are, unless a device was asked for."""
+        if self.v.device != device:
+            self._apply(lambda tensor: tensor.to(device))
+
+    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows to read for `index`, and which of them are really rows of the table.
+
+        On a CPU a wrong index raises at once. On CUDA, and while compiling, that would cost a
+        synchronisation: the wrong row is led to a row that exists, is not updated, and the error is
+        raised when the table is next read.
+        """
+        index = index.to(self.v.device, torch.int64, non_blocking=True)
+        inside = index.clamp(0, self.examples - 1)
+        if index.numel():
+            low, high = index.aminmax()
+            self.lowest_index.copy_(torch.minimum(self.lowest_index, low))
+            self.highest_index.copy_(torch.maximum(self.highest_index, high))
+        if index.device.type == "cpu" and not torch.compiler.is_compiling():
+            self.raise_if_out_of_range()
+        return inside, inside == index
+
+    def raise_if_out_of_range(self) -> None:
+        """Raise for an index out of range, seen in this step or an earlier one; forget it once raised."""
+        low, high = int(self.lowest_index), int(self.highest_index)
+        if low >= 0 and high < self.examples:
+            return
+        self.lowest_index.zero_()
+        self.highest_index.zero_()
+        wrong = low if low < 0 else high
+        raise IndexRangeError(
+            f"index {wrong} is not a row of the confidence table, which has {self.examples} rows "
+            f"(0–{self.examples - 1}); index must be the example's position in the training set"
+        )
+
+    def update(self, rows: Tensor, step: Tensor) -> None:
+        """Add `step` to the rows; repeated rows each count, and a step that is not finite is none.
+
+        Where torch.distributed runs, all ranks exchange their rows and steps first, so that each of
+        them makes the same update.
+        """
+        rows, step = rows.detach(), step.detach().to(self.v.device, torch.float32)
+        step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0)
+        if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+            rows, step = self._of_all_ranks(rows, step)
+            # Sorts by row before it adds on CUDA, where index_add_ adds in any order.
+            self.v.index_put_((rows,), step, accumulate=True)
+        else:
+            self.v.index_add_(0, rows, step)
+
+    def _of_all_ranks(self, rows: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+        if self.capacity is None:
+            largest = torch.tensor(len(rows), device=rows.device)
+            dist.all_reduce(largest, dist.ReduceOp.MAX)
+            self.capacity = int(largest)
+        if len(rows) > self.capacity:
+            raise TrainingError(
+                f"a batch of {len(rows)} rows is larger than the {self.capacity} that the ranks agreed on at "
+                f"the first step; pass capacity={len(rows)} or the largest batch there is"
+            )
+        # Rows fit a float64 exactly up to 2^53. Padding is row 0 with a step of 0.
+        packed = torch.zeros(2, self.capacity, dtype=torch.float64, device=rows.device)
+        packed[0, : len(rows)] = rows.to(torch.float64)
+        packed[1, : len(rows)] = step.to(torch.float64)
+        everyone = packed.new_empty(dist.get_world_size() * 2, self.capacity)
+        dist.all_gather_into_tensor(everyone, packed)
+        return everyone[0::2].flatten().to(torch.int64), everyone[1::2].flatten().to(torch.float32)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Confidence:
+        """Follow a move to another device, but no change of dtype: bfloat16 would swallow small steps."""
+        if self.fixed_device:
+            return self
+        for name in ("v", "lowest_index", "highest_index"):
+            tensor = getattr(self, name)
+            moved = fn(tensor)
+            setattr(self, name, moved if moved.dtype == tensor.dtype else tensor.to(moved.device))
+        return self
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        self.raise_if_out_of_range()
+        destination[prefix + "v"] = self.v
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        _, strict, missing, unexpected, errors = args
+        if strict:
+            unexpected += [key for key in state_dict if key.startswith(prefix) and key != prefix + "v"]
+        saved = state_dict.get(prefix + "v")
+        if saved is None:
+            missing += [prefix + "v"] if strict else []
+        elif saved.shape != self.v.shape:
+            errors.append(
+                f"the saved confidence table has {saved.numel()} rows, but the data set has {self.examples}"
+            )
+        else:
+            self.v.copy_(saved)
+
+    def extra_repr(self) -> str:
+        """The number of rows, for `print`."""
+        return f"examples={self.examples}"

@@ -1,0 +1,52 @@
+"""CIFAR-10N: labels that people gave to CIFAR-10's training images, with the original ones beside them."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from icelens.errors import FileError, MissingFileError
+
+COLUMNS = ("aggregate", "worst", "clean")
+
+
+def read_cifar10n(path: Path | str) -> dict[str, Tensor]:
+    """The labels `aggregate`, `worst` and `clean`, int64, in the order of CIFAR-10's training set.
+
+    Put them in with `dataclasses.replace(split.train, labels=labels["worst"])`.
+
+    Args:
+        path: an .npz file with the three arrays.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as content:
+            missing = [name for name in COLUMNS if name not in content]
+            if missing:
+                raise FileError(f"{path}: no array '{missing[0]}'; arrays are {', '.join(content)}")
+            labels = {name: torch.from_numpy(content[name].astype(np.int64)) for name in COLUMNS}
+    except FileNotFoundError:
+        raise MissingFileError(
+            f"{path}: no such file; the labels are published at http://noisylabels.com"
+        ) from None
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError, AttributeError) as error:
+        raise (
+            error if isinstance(error, FileError) else FileError(f"{path}: not an .npz file ({error})")
+        ) from None
+    _check(path, labels)
+    return labels
+
+
+def _check(path: Path | str, labels: dict[str, Tensor]) -> None:
+    rows = labels["clean"].shape
+    for name, column in labels.items():
+        if column.shape != rows or column.dim() != 1:
+            raise FileError(f"{path}: '{name}' has shape {tuple(column.shape)} and 'clean' {tuple(rows)}")
+        wrong = ((column < 0) | (column > 9)).nonzero()
+        if len(wrong):
+            raise FileError(
+                f"{path}: '{name}' holds class {int(column[wrong[0]])}; first at index {int(wrong[0])}"
+            )

@@ -1,0 +1,143 @@
+"""OnDevice: a small data set that lies on the device as a whole, gathered and augmented a batch at a time."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from icelens.data.examples import Examples
+from icelens.errors import IndexRangeError, InputError, unknown
+
+Augment = Literal["none", "crop_flip"]
+
+
+class OnDevice:
+    """Batches `(x, y, index)` of examples that lie on the device, without a DataLoader.
+
+    Images stay uint8 in memory; a batch becomes float32 in [0, 1], or, given `mean` and `std`, is
+    normalised per channel. Float features are left as they are.
+
+    Args:
+        examples: images (N, channels, height, width) as uint8, or features as float.
+        device: where to put them.
+        augment: "none", or "crop_flip": a random crop after padding with 4 black pixels on each
+            side, and a horizontal flip with probability 1/2, drawn anew for each batch.
+        mean: (channels,), of the pixels in [0, 1]; see `channel_stats`.
+        std: (channels,), as `mean`.
+        generator: what the augmentation draws from, on the CPU or on the device; None is torch's own.
+
+    >>> images = Examples(torch.full((2, 1, 2, 2), 255, dtype=torch.uint8), torch.tensor([0, 1]), ("a", "b"))
+    >>> OnDevice(images).batch(torch.tensor([1]))
+    (tensor([[[[1., 1.],
+              [1., 1.]]]]), tensor([1]), tensor([1]))
+    """
+
+    def __init__(
+        self,
+        examples: Examples,
+        device: torch.device | str = "cpu",
+        *,
+        augment: Augment = "none",
+        mean: Tensor | None = None,
+        std: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        inputs = _images_or_features(examples, augment, mean, std)
+        self.inputs, self.labels = inputs.to(device), examples.labels.to(device)
+        self.augment, self.generator = augment, generator
+        self.mean, self.std = (None if s is None else s.to(device)[:, None, None] for s in (mean, std))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def batch(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of an index: inputs as float, labels and the index itself, all on the device."""
+        self._check(index)
+        index = index.to(self.labels.device)
+        inputs = self.inputs[index]
+        if self.augment == "crop_flip":
+            inputs = crop_flip(inputs, *draw(len(index), inputs.device, self.generator))
+        return self._scale(inputs), self.labels[index], index
+
+    def _scale(self, inputs: Tensor) -> Tensor:
+        if inputs.dtype != torch.uint8:
+            return inputs
+        inputs = inputs.float() / 255
+        return inputs if self.mean is None or self.std is None else (inputs - self.mean) / self.std
+
+    def _check(self, index: Tensor) -> None:
+        # On CUDA a look at the values would make the host wait for the device.
+        if index.device.type != "cpu" or not len(index):
+            return
+        low, high = int(index.min()), int(index.max())
+        if low < 0 or high >= len(self):
+            raise IndexRangeError(f"index holds {low} to {high}, rows are 0 to {len(self) - 1}")
+
+
+def crop_flip(images: Tensor, down: Tensor, right: Tensor, flip: Tensor, *, padding: int = 4) -> Tensor:
+    """Shift each image by its own offset and mirror some of them, the whole batch in one gather.
+
+    Args:
+        images: (batch, channels, height, width).
+        down: (batch,), the row of the padded image at which the crop starts, 0 to 2 · padding.
+        right: (batch,), the column, likewise.
+        flip: (batch,), bool, the crops to mirror left to right.
+        padding: black pixels added on each side; `padding` itself as offset gives the image back.
+    """
+    batch, channels, height, width = images.shape
+    across = torch.arange(width, device=images.device)
+    rows = down[:, None] + torch.arange(height, device=images.device)
+    columns = right[:, None] + torch.where(flip[:, None], across.flip(0), across)
+    padded = F.pad(images, (padding,) * 4)
+    every = torch.arange(batch, device=images.device)[:, None, None, None]
+    channel = torch.arange(channels, device=images.device)[None, :, None, None]
+    return padded[every, channel, rows[:, None, :, None], columns[:, None, None, :]]
+
+
+def draw(
+    count: int, device: torch.device, generator: torch.Generator | None = None, *, padding: int = 4
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Random `down`, `right` and `flip` for `crop_flip`, drawn where the generator lives."""
+    where = generator.device if generator else device
+    offsets = torch.randint(2 * padding + 1, (2, count), generator=generator, device=where)
+    flip = torch.randint(2, (count,), generator=generator, device=where).bool()
+    return offsets[0].to(device), offsets[1].to(device), flip.to(device)
+
+
+def channel_stats(examples: Examples) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of each channel over all pixels, in [0, 1], each (channels,).
+
+    Summed in float64 a thousand images at a time, so that a data set of uint8 is never copied as float.
+    """
+    images = examples.inputs
+    if not isinstance(images, Tensor) or images.dtype != torch.uint8 or images.dim() != 4 or not len(images):
+        raise InputError("channel_stats needs uint8 images of shape (N, channels, height, width), N > 0")
+    total, squares = torch.zeros(2, images.shape[1], dtype=torch.float64)
+    for part in torch.split(images, 1000):
+        pixels = part.double() / 255
+        total += pixels.sum((0, 2, 3))
+        squares += pixels.square().sum((0, 2, 3))
+    count = images.numel() // images.shape[1]
+    mean = total / count
+    return mean.float(), (squares / count - mean.square()).clamp(min=0).sqrt().float()
+
+
+def _images_or_features(examples: Examples, augment: str, mean: Tensor | None, std: Tensor | None) -> Tensor:
+    inputs = examples.inputs
+    if not isinstance(inputs, Tensor):
+        raise InputError("OnDevice needs images or features, these examples are texts")
+    if augment not in get_args(Augment):
+        raise unknown("augmentation", augment, get_args(Augment))
+    is_image = inputs.dtype == torch.uint8 and inputs.dim() == 4
+    if not is_image and not inputs.is_floating_point():
+        raise InputError(
+            f"inputs must be uint8 of 4 dimensions or float, got {inputs.dtype} of {inputs.dim()}"
+        )
+    if (mean is None) != (std is None):
+        raise InputError("mean and std go together: give both or neither")
+    if not is_image and (mean is not None or augment != "none"):
+        raise InputError("float features are left as they are: no mean, std or augment")
+    return inputs

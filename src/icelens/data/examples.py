@@ -1,0 +1,81 @@
+"""Examples and Split: a data set in memory, as every reader returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+import torch
+from torch import Tensor
+
+from icelens.errors import FileError, IndexRangeError, InputError
+
+Texts: TypeAlias = list[tuple[str, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs with their labels and the names of the classes; row i here is row i of the file.
+
+    Other labels go in by `dataclasses.replace(examples, labels=noisy)`, which checks them again.
+
+    Args:
+        inputs: (N, ...), uint8 images as N × channels × height × width or float features;
+            for text a list of N tuples of one or two strings.
+        labels: (N,), int64, the given classes.
+        classes: the name of class 0, 1, ...
+
+    >>> pets = Examples(torch.zeros(2, 3), torch.tensor([1, 0]), ("cat", "dog"))
+    >>> len(pets), pets[0]
+    (2, (tensor([0., 0., 0.]), 1))
+    """
+
+    inputs: Tensor | Texts
+    labels: Tensor
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.labels.dtype != torch.int64 or self.labels.dim() != 1:
+            raise InputError(
+                f"labels must be int64 of shape (N,), got {self.labels.dtype} {tuple(self.labels.shape)}"
+            )
+        if len(self.inputs) != len(self.labels):
+            raise InputError(f"{len(self.inputs)} inputs but {len(self.labels)} labels")
+        _check_classes(self.labels, len(self.classes))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, index: int) -> tuple[Tensor | tuple[str, ...], int]:
+        if not 0 <= index < len(self):
+            raise IndexRangeError(f"index {index} is not a row of {len(self)} examples")
+        return self.inputs[index], int(self.labels[index])
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """What to train on, what to test on and, where there are more, other test sets by name."""
+
+    train: Examples
+    test: Examples
+    extra: Mapping[str, Examples] = field(default_factory=dict)
+
+
+def _check_classes(labels: Tensor, count: int) -> None:
+    wrong = ((labels < 0) | (labels >= count)).nonzero()
+    if len(wrong):
+        first = int(wrong[0])
+        raise InputError(
+            f"labels hold class {int(labels[first])} but there are {count} classes (0–{count - 1}); "
+            f"first at index {first}"
+        )
+
+
+def from_file(path: Path, inputs: Tensor | Texts, labels: Tensor, classes: tuple[str, ...]) -> Examples:
+    """Examples whose errors name the file that they were read from."""
+    try:
+        return Examples(inputs, labels, classes)
+    except InputError as error:
+        raise FileError(f"{path}: {error}") from None

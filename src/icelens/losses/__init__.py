@@ -1,0 +1,196 @@
+"""The losses, grouped by the state they own, and the table of all methods by name.
+
+A method makes a loss with one signature for all, `loss(outputs, labels, index)`; it says how many outputs
+the network needs for K classes and how to read a prediction from them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from icelens.errors import InputError, unknown
+from icelens.losses.abstain import DACLoss, abstaining_cross_entropy
+from icelens.losses.instance import ICELoss
+from icelens.losses.instance_wide import ELRLoss, SOPLoss
+from icelens.losses.pointwise import (
+    confidence_cross_entropy,
+    cross_entropy,
+    generalized_cross_entropy,
+    hard_bootstrapping,
+    label_smoothing,
+    soft_bootstrapping,
+    symmetric_cross_entropy,
+)
+from icelens.losses.reduction import Pointwise
+from icelens.losses.transition import ForwardLoss, forward_correction, noise_adaptation, start_adaptation
+
+__all__ = [
+    "LOSSES",
+    "DACLoss",
+    "ELRLoss",
+    "ForwardLoss",
+    "ICELoss",
+    "Method",
+    "Pointwise",
+    "Problem",
+    "SOPLoss",
+    "abstaining_cross_entropy",
+    "confidence_cross_entropy",
+    "cross_entropy",
+    "forward_correction",
+    "generalized_cross_entropy",
+    "hard_bootstrapping",
+    "label_smoothing",
+    "make_loss",
+    "noise_adaptation",
+    "soft_bootstrapping",
+    "start_adaptation",
+    "symmetric_cross_entropy",
+]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a loss may need to know before training; `transition` where a run before this one gave it."""
+
+    examples: int
+    classes: int
+    steps: int = 1
+    transition: Tensor | None = None
+
+
+def _first_k(outputs: Tensor, classes: int) -> Tensor:
+    return outputs[:, :classes]
+
+
+@dataclass(frozen=True)
+class Method:
+    """A row of the contents table: what the method is, and how to make and read it.
+
+    `settings` are the ones a user may change, with their defaults. At `cross_entropy_at` the loss is cross
+    entropy, once outputs beyond the K classes are silent. `pretrain` names what a cross-entropy run must
+    supply first: "anchors" or "confusion".
+    """
+
+    title: str
+    formula: str
+    paper: str
+    state: str
+    make: Callable[..., nn.Module]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    cross_entropy_at: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Callable[[int], int] = lambda classes: classes
+    predict: Callable[[Tensor, int], Tensor] = _first_k
+    pretrain: str | None = None
+
+
+def _defaults(function: Callable[..., Any], *hidden: str) -> dict[str, Any]:
+    """The keyword-only settings of a loss, less those that are not the user's to set in a recipe."""
+    parameters = inspect.signature(function).parameters.values()
+    hidden += ("reduction", "weight", "ignore_index", "device", "capacity")
+    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in hidden}
+
+
+def _pointwise(function: Callable[..., Tensor]) -> dict[str, Any]:
+    def make(problem: Problem, **settings: Any) -> nn.Module:
+        return Pointwise(function, **settings)
+
+    return {"make": make, "settings": _defaults(function)}
+
+
+def _ice(transform: str) -> dict[str, Any]:
+    def make(problem: Problem, **settings: Any) -> nn.Module:
+        return ICELoss(problem.examples, transform=transform, **settings)
+
+    return {"make": make, "settings": _defaults(ICELoss, "transform"), "cross_entropy_at": {"start": 80.0}}
+
+
+def _per_class_rows(loss: Callable[..., nn.Module]) -> dict[str, Any]:
+    def make(problem: Problem, **settings: Any) -> nn.Module:
+        return loss(problem.examples, problem.classes, **settings)
+
+    return {"make": make, "settings": _defaults(loss)}
+
+
+def _make_forward(problem: Problem, **settings: Any) -> nn.Module:
+    matrix = torch.eye(problem.classes) if problem.transition is None else problem.transition
+    return ForwardLoss(matrix, **settings)
+
+
+def _make_dac(problem: Problem, **settings: Any) -> nn.Module:
+    return DACLoss(problem.steps, **settings)
+
+
+LOSSES: dict[str, Method] = {
+    "cross_entropy": Method("Cross entropy", "−log p_y", "—", "none", **_pointwise(cross_entropy)),
+    "label_smoothing": Method(
+        "Label smoothing", "−Σ_k [(1 − s)·y_k + s/K]·log p_k", "Szegedy et al., 2016", "none",
+        cross_entropy_at={"smoothing": 0.0}, **_pointwise(label_smoothing),
+    ),
+    "soft_bootstrapping": Method(
+        "Soft bootstrapping", "−Σ_k [β·y_k + (1 − β)·p_k]·log p_k", "Reed et al., 2015", "none",
+        cross_entropy_at={"beta": 1.0}, **_pointwise(soft_bootstrapping),
+    ),
+    "hard_bootstrapping": Method(
+        "Hard bootstrapping", "−β·log p_y − (1 − β)·log max_k p_k", "Reed et al., 2015", "none",
+        cross_entropy_at={"beta": 1.0}, **_pointwise(hard_bootstrapping),
+    ),
+    "adaptation": Method(
+        "Noise adaptation layer", "−log Σ_i p_i T(x)[i, y]", "Goldberger and Ben-Reuven, 2017",
+        "none (K·K outputs more)", outputs=lambda classes: classes + classes * classes, pretrain="confusion",
+        **_pointwise(noise_adaptation),
+    ),
+    "forward": Method(
+        "Forward correction", "−log Σ_i p_i T[i, y]", "Patrini et al., 2017", "none (K·K for all)",
+        make=_make_forward, pretrain="anchors",
+    ),
+    "dac": Method(
+        "Deep abstaining classifier", "(1 − a)·H − α·log(1 − a)", "Thulasidasan et al., 2019",
+        "none (one output more)", make=_make_dac, settings=_defaults(DACLoss),
+        cross_entropy_at={"warmup": 1.0}, outputs=lambda classes: classes + 1,
+    ),
+    "gce": Method(
+        "Generalized cross entropy", "(1 − p_y^q) / q", "Zhang and Sabuncu, 2018", "none",
+        cross_entropy_at={"q": 1e-9}, **_pointwise(generalized_cross_entropy),
+    ),
+    "ice_linear": Method(
+        "ICE-LIN", "−log(C·p_y + (1 − C)/K)", "Zhang and Sugiyama, 2021", "4 bytes", **_ice("linear")
+    ),
+    "ice_power": Method(
+        "ICE-POW", "−log(p_y^C / Σ_k p_k^C)", "Zhang and Sugiyama, 2021", "4 bytes", **_ice("power")
+    ),
+    "sce": Method(
+        "Symmetric cross entropy", "−α·log p_y − β·A·(1 − p_y)", "Wang et al., 2019", "none",
+        cross_entropy_at={"alpha": 1.0, "beta": 0.0}, **_pointwise(symmetric_cross_entropy),
+    ),
+    "elr": Method(
+        "Early-learning regularisation", "−log p_y + λ·log(1 − ⟨t, p⟩)", "Liu et al., 2020", "4·K bytes",
+        cross_entropy_at={"strength": 0.0}, **_per_class_rows(ELRLoss),
+    ),
+    "sop": Method(
+        "Sparse over-parameterisation", "−log((p_y + u²) / Σ_k (p_k + s_k))", "Liu et al., 2022",
+        "4·(K + 1) bytes", cross_entropy_at={"scale": 0.0, "floor": 0.0}, **_per_class_rows(SOPLoss),
+    ),
+}  # fmt: skip
+
+
+def make_loss(name: str, problem: Problem, **settings: Any) -> nn.Module:
+    """The loss of this name, called as `loss(outputs, labels, index)`.
+
+    >>> loss = make_loss("gce", Problem(examples=100, classes=10), q=0.5)
+    >>> LOSSES["adaptation"].outputs(10)  # the network must have that many
+    110
+    """
+    if name not in LOSSES:
+        raise unknown("loss", name, LOSSES)
+    method = LOSSES[name]
+    for setting in settings:
+        if setting not in method.settings:
+            raise InputError(f"loss '{name}': {unknown('setting', setting, method.settings)}")
+    return method.make(problem, **settings)

@@ -1,0 +1,89 @@
+"""Losses with an extra class for "I would rather not say"."""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from icelens.losses.reduction import reduced
+
+
+def abstaining_cross_entropy(outputs: Tensor, labels: Tensor, *, alpha: float | Tensor) -> Tensor:
+    """Cross entropy where not abstained, at a price α for abstaining:  (1 − a)·H − α·log(1 − a).
+
+    a is the probability of the extra, last class and H = −log(p_y / (1 − a)) the cross entropy over the
+    others.
+
+    Args:
+        outputs: (batch, K + 1), the last one is the abstention.
+        labels: (batch,), classes 0 to K − 1.
+        alpha: the price; large is cross entropy, 0 is free abstention.
+    """
+    class_loss, log_kept = _parts(outputs, labels)
+    return log_kept.exp() * class_loss - alpha * log_kept
+
+
+def _parts(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """H and log(1 − a). The second as a difference of logsumexp, which stays finite where a rounds to 1."""
+    log_kept = outputs[:, :-1].logsumexp(-1) - outputs.logsumexp(-1)
+    return F.cross_entropy(outputs[:, :-1], labels, reduction="none"), log_kept
+
+
+class DACLoss(nn.Module):
+    """Deep abstaining classifier, one stage (Thulasidasan et al., 2019), with its schedule for α.
+
+    Warm-up: cross entropy over all K + 1 outputs, while a moving average of (1 − a)·H is kept. Then α
+    starts at that average divided by `divisor` and grows linearly to `alpha_final` at the last step.
+
+    Args:
+        steps: training steps in all.
+        warmup: the share of them spent in the warm-up; 1 is cross entropy throughout.
+    """
+
+    average: Tensor
+    step: Tensor
+
+    def __init__(
+        self,
+        steps: int,
+        *,
+        warmup: float = 0.1,
+        alpha_final: float = 1.0,
+        divisor: float = 64.0,
+        momentum: float = 0.05,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        self.steps, self.warmup_steps = steps, round(warmup * steps)
+        self.alpha_final, self.divisor, self.momentum = alpha_final, divisor, momentum
+        self.reduction = reduction
+        # NaN is "no average yet".
+        self.register_buffer("average", torch.tensor(float("nan")))
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    def alpha(self) -> Tensor:
+        """The price of abstaining at this step."""
+        first = self.average.nan_to_num(self.alpha_final * self.divisor) / self.divisor
+        done = (self.step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
+        return torch.lerp(first, torch.full_like(first, self.alpha_final), done.clamp(0, 1).to(first))
+
+    def forward(self, outputs: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
+        """The loss of this step while training; cross entropy over the K classes otherwise."""
+        if not self.training:
+            return reduced(F.cross_entropy(outputs[:, :-1], labels, reduction="none"), self.reduction)
+        self.to(outputs.device)
+        warm = self.step < self.warmup_steps
+        class_loss, log_kept = _parts(outputs, labels)
+        kept_loss = log_kept.exp() * class_loss
+        abstaining = kept_loss - self.alpha().to(outputs) * log_kept
+        losses = torch.where(warm, F.cross_entropy(outputs, labels, reduction="none"), abstaining)
+        if torch.is_grad_enabled():
+            self._count(kept_loss.detach().mean(), warm)
+        return reduced(losses, self.reduction)
+
+    def _count(self, kept_loss: Tensor, warm: Tensor) -> None:
+        average = torch.lerp(self.average, kept_loss.to(self.average), self.momentum)
+        average = torch.where(self.average.isnan(), kept_loss.to(self.average), average)
+        self.average.copy_(torch.where(warm, average, self.average))
+        self.step.add_(1)

@@ -1,0 +1,92 @@
+"""How figures look: the colours, the settings of matplotlib, and files that are equal byte for byte."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icelens.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which people with any kind of colour vision tell apart.
+VERMILLION, BLUE, GREEN, PURPLE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
+ORANGE, SKY = "#E69F00", "#56B4E9"
+INK, GREY, FAINT = "#222222", "#767676", "#DDDDDD"
+# What a series of lines takes in turn.
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)
+
+_SETTINGS: dict[str, Any] = {
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GREY,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.4,
+    "legend.frameon": False,
+    "figure.constrained_layout.use": True,
+    "pdf.fonttype": 42,  # text stays text in a PDF
+    "svg.hashsalt": "icelens",  # element names of an SVG are random otherwise
+}
+
+# The entries that hold the time or the version of the library that wrote the file.
+_METADATA: dict[str, dict[str, Any]] = {
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+    "svg": {"Date": None, "Creator": None},
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """Within it, figures are made in the style of icelens; outside, the user's settings are untouched.
+
+    >>> from matplotlib.figure import Figure
+    >>> with style():
+    ...     ax = Figure(figsize=(4, 3)).subplots()
+    """
+    from matplotlib import rc_context
+    from matplotlib.rcsetup import cycler
+
+    settings: dict[Any, Any] = {**_SETTINGS, "axes.prop_cycle": cycler(color=PALETTE)}
+    with rc_context(settings):
+        yield
+
+
+def save(figure: Figure, path: str | Path, *, dpi: int = 160) -> Path:
+    """Write a figure as PNG, PDF or SVG, as the suffix says; the same figure gives the same bytes."""
+    path = Path(path)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in _METADATA:
+        raise InputError(f"{path}: figures are saved as .png, .pdf or .svg")
+    drawn = io.BytesIO()
+    with style():
+        figure.savefig(drawn, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    _write_whole(path, drawn.getvalue())
+    return path
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    """A reader sees the old file or the new one, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_bytes(content)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -1,0 +1,111 @@
+"""h(p; C): how far a prediction p is believed on one example, in log space.
+
+C = 1 leaves the prediction as it is, C = 0 replaces it by a uniform guess. Everything here takes the
+confidence as its logit v, C = sigmoid(v), because v is what is learned and because 1 − C has no digits
+left in C once v is large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def linear(logits: Tensor, v: Tensor) -> Tensor:
+    """Mix the prediction with the uniform distribution:  h(p; C) = C·p + (1 − C)/K.
+
+    Works in log space. The plain formula loses every digit of 1 − C once C rounds
+    to 1, which in float32 is at v ≈ 17, and then returns −inf where p underflows.
+
+    Args:
+        logits: (batch, classes), the model's output before softmax.
+        v: (batch,), confidence logits; C = sigmoid(v).
+
+    Returns:
+        (batch, classes), log h(p; C), in float32 or wider. Each row sums to one after exp.
+
+    >>> linear(torch.tensor([[2.0, 0.0]]), torch.tensor([-100.0])).exp()
+    tensor([[0.5000, 0.5000]])
+    """
+    logits, v = _wide(logits, v)
+    return _mix(F.log_softmax(logits, -1), v[:, None], logits.shape[-1])
+
+
+def power(logits: Tensor, v: Tensor) -> Tensor:
+    """Flatten the prediction by an exponent:  h(p; C)_i = p_i^C / Σ_j p_j^C.
+
+    Of a softmax this is temperature scaling with the temperature 1/C, so it needs no probabilities.
+
+    Args:
+        logits: (batch, classes), the model's output before softmax.
+        v: (batch,), confidence logits; C = sigmoid(v).
+
+    Returns:
+        (batch, classes), log h(p; C), in float32 or wider. Each row sums to one after exp.
+
+    >>> power(torch.tensor([[4.0, 0.0]]), torch.tensor([0.0])).exp()  # C = 1/2: as if the logits were 2, 0
+    tensor([[0.8808, 0.1192]])
+    """
+    logits, v = _wide(logits, v)
+    return F.log_softmax(torch.sigmoid(v)[:, None] * logits, -1)
+
+
+def linear_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """log q_y of the linear transformation at the given label alone, and its derivative in v:  r − C.
+
+    r = C·p_y / q_y is the posterior probability that the label came from the model and not from the
+    uniform guess, so the confidence of an example moves towards how well the model explains its label.
+
+    Returns:
+        log q_y, (batch,), differentiable in logits and v; and d log q_y / dv, (batch,), a plain value.
+    """
+    logits, v = _wide(logits, v)
+    log_p_y = -F.cross_entropy(logits, labels, reduction="none")
+    classes = logits.shape[-1]
+    with torch.no_grad():
+        r = torch.sigmoid(v + log_p_y + math.log(classes))
+        slope = r - torch.sigmoid(v)
+    return _mix(log_p_y, v, classes), slope
+
+
+def power_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """log q_y of the power transformation at the given label alone, and its derivative in v.
+
+    With logits z the derivative is  C·(1 − C)·(z_y − Σ_j q_j z_j). It grows with the scale of the logits.
+
+    Returns:
+        log q_y, (batch,), differentiable in logits and v; and d log q_y / dv, (batch,), a plain value.
+    """
+    logits, v = _wide(logits, v)
+    scaled = torch.sigmoid(v)[:, None] * logits
+    log_q_y = -F.cross_entropy(scaled, labels, reduction="none")
+    with torch.no_grad():
+        z_y = logits.gather(-1, labels[:, None]).squeeze(-1)
+        mean_z = (scaled.softmax(-1) * logits).sum(-1)
+        slope = torch.sigmoid(v) * torch.sigmoid(-v) * (z_y - mean_z)
+    return log_q_y, slope
+
+
+class Transform(NamedTuple):
+    """One transformation: over all classes, and at the given label with its derivative in v."""
+
+    everywhere: Callable[[Tensor, Tensor], Tensor]
+    at: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+
+
+TRANSFORMS = {"linear": Transform(linear, linear_at), "power": Transform(power, power_at)}
+
+
+def _mix(log_p: Tensor, v: Tensor, classes: int) -> Tensor:
+    return torch.logaddexp(F.logsigmoid(v) + log_p, F.logsigmoid(-v) - math.log(classes))
+
+
+def _wide(logits: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one dtype of at least 32 bits: half precision has too few digits for a log-probability."""
+    dtype = logits.dtype if logits.dtype in (torch.float32, torch.float64) else torch.float32
+    return logits.to(dtype), v.to(dtype)
