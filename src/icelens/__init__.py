@@ -1,3 +1,62 @@
-"""icelens shows which labels to trust."""
+"""icelens shows which labels to trust: the public names, loaded when they are first used."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from icelens.confidence import Confidence
+    from icelens.data import Examples, Indexed, Split
+    from icelens.errors import IcelensError
+    from icelens.losses import LOSSES, ICELoss, Problem, make_loss
+    from icelens.models import MODELS, network
+    from icelens.noise import NOISES, add_noise
+    from icelens.train import Recipe, Run, read_recipe, run_recipe
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "LOSSES",
+    "MODELS",
+    "NOISES",
+    "Confidence",
+    "Examples",
+    "ICELoss",
+    "IcelensError",
+    "Indexed",
+    "Problem",
+    "Recipe",
+    "Run",
+    "Split",
+    "__version__",
+    "add_noise",
+    "make_loss",
+    "network",
+    "read_recipe",
+    "run_recipe",
+]
+
+_HOMES = {
+    "confidence": ("Confidence",),
+    "data": ("Examples", "Indexed", "Split"),
+    "errors": ("IcelensError",),
+    "losses": ("LOSSES", "ICELoss", "Problem", "make_loss"),
+    "models": ("MODELS", "network"),
+    "noise": ("NOISES", "add_noise"),
+    "train": ("Recipe", "Run", "read_recipe", "run_recipe"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name on its first use: `icelens --help` must not wait for torch."""
+    for module, names in _HOMES.items():
+        if name in names:
+            value = getattr(importlib.import_module(f"icelens.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'icelens' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

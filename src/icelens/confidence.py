@@ -57,22 +57,36 @@ class Confidence(nn.Module):
         if self.v.device != device:
             self._apply(lambda tensor: tensor.to(device))
 
-    def rows(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """The rows to read for `index`, and which of them are really rows of the table.
+    def rows(self, index: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows to read for `index`, and which of them may move: the kept ones that the table has.
 
         On a CPU a wrong index raises at once. On CUDA, and while compiling, that would cost a
-        synchronisation: the wrong row is led to a row that exists, is not updated, and the error is
-        raised when the table is next read.
+        synchronisation: the wrong row is led to a row that exists, may not move, and the error is
+        raised when the table is next read. Where `kept` is false the index may be anything.
         """
-        index = index.to(self.v.device, torch.int64, non_blocking=True)
-        inside = index.clamp(0, self.examples - 1)
+        device = self.v.device
+        # To a CPU, a copy that does not block can be read before it has arrived.
+        index, kept = index.to(device, torch.int64, non_blocking=device.type != "cpu"), kept.to(device)
+        index = torch.where(kept, index, 0)
+        rows = index.clamp(0, self.examples - 1)
         if index.numel():
             low, high = index.aminmax()
-            self.lowest_index.copy_(torch.minimum(self.lowest_index, low))
-            self.highest_index.copy_(torch.maximum(self.highest_index, high))
-        if index.device.type == "cpu" and not torch.compiler.is_compiling():
+            self.lowest_index.clamp_(max=low)
+            self.highest_index.clamp_(min=high)
+        if device.type == "cpu" and not torch.compiler.is_compiling():
             self.raise_if_out_of_range()
-        return inside, inside == index
+        return rows, kept & (rows == index)
+
+    def read(self, rows: Tensor, *, once: bool = False) -> Tensor:
+        """v of the rows; `once` where an update follows, so that a second read for backward() is refused.
+
+        Activation checkpointing around the loss would run it again inside backward() and read
+        confidences that the first run has already moved.
+        """
+        if not once:
+            return self.v[rows]
+        v: Tensor = torch.ops.icelens.read_once(self.v, rows)
+        return v
 
     def raise_if_out_of_range(self) -> None:
         """Raise for an index out of range, seen in this step or an earlier one; forget it once raised."""
@@ -87,14 +101,14 @@ class Confidence(nn.Module):
             f"(0–{self.examples - 1}); index must be the example's position in the training set"
         )
 
-    def update(self, rows: Tensor, step: Tensor) -> None:
+    def update(self, rows: Tensor, step: Tensor, movable: Tensor) -> None:
         """Add `step` to the rows; repeated rows each count, and a step that is not finite is none.
 
         Where torch.distributed runs, all ranks exchange their rows and steps first, so that each of
         them makes the same update.
         """
-        rows, step = rows.detach(), step.detach().to(self.v.device, torch.float32)
-        step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0)
+        step = step.detach().to(self.v.device, torch.float32)
+        step = torch.where(movable, torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0), 0.0)
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             rows, step = self._of_all_ranks(rows, step)
             # Sorts by row before it adds on CUDA, where index_add_ adds in any order.
@@ -117,7 +131,9 @@ class Confidence(nn.Module):
         packed[0, : len(rows)] = rows.to(torch.float64)
         packed[1, : len(rows)] = step.to(torch.float64)
         everyone = packed.new_empty(dist.get_world_size() * 2, self.capacity)
-        dist.all_gather_into_tensor(everyone, packed)
+        # The name since torch 2.13, where the older one warns.
+        gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+        gather(everyone, packed)
         return everyone[0::2].flatten().to(torch.int64), everyone[1::2].flatten().to(torch.float32)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Confidence:
@@ -126,8 +142,10 @@ class Confidence(nn.Module):
             return self
         for name in ("v", "lowest_index", "highest_index"):
             tensor = getattr(self, name)
-            moved = fn(tensor)
-            setattr(self, name, moved if moved.dtype == tensor.dtype else tensor.to(moved.device))
+            # A tensor made under inference_mode, say by a validation before training, could not be updated.
+            with torch.inference_mode(False):
+                moved = fn(tensor)
+                setattr(self, name, moved if moved.dtype == tensor.dtype else tensor.to(moved.device))
         return self
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -151,3 +169,18 @@ class Confidence(nn.Module):
     def extra_repr(self) -> str:
         """The number of rows, for `print`."""
         return f"examples={self.examples}"
+
+
+def _read_once(v: Tensor, rows: Tensor) -> Tensor:
+    if torch._C._current_graph_task_id() != -1:
+        raise TrainingError(
+            "ICELoss ran again inside backward(): activation checkpointing must not include the loss; "
+            "checkpoint the model alone"
+        )
+    return v[rows]
+
+
+# As an operator, a compiled graph asks when it runs; a plain `if` would be answered once, while tracing.
+torch.library.define("icelens::read_once", "(Tensor v, Tensor rows) -> Tensor")
+torch.library.impl("icelens::read_once", "CompositeExplicitAutograd", _read_once)
+torch.library.register_fake("icelens::read_once", lambda v, rows: v.new_empty(rows.shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -19,9 +20,10 @@ def bar(
 ) -> Iterator[Callable[..., None]]:
     """A progress bar; the value yielded is called with the amount done and, if wanted, `note="loss 0.31"`.
 
-    With `size` the amounts are bytes and are shown so. Where bars are off, the calls do nothing.
+    With `size` the amounts are bytes and are shown so. Where bars are off, or stderr is
+    a file, the calls do nothing.
     """
-    if not _state["shown"]:
+    if not _state["shown"] or not sys.stderr.isatty():
         yield lambda amount=1, note="": None
         return
     from rich import progress as rich

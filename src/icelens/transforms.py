@@ -52,7 +52,7 @@ def power(logits: Tensor, v: Tensor) -> Tensor:
     tensor([[0.8808, 0.1192]])
     """
     logits, v = _wide(logits, v)
-    return F.log_softmax(torch.sigmoid(v)[:, None] * logits, -1)
+    return F.log_softmax(torch.sigmoid(v)[:, None] * _centred(logits), -1)
 
 
 def linear_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,18 +76,19 @@ def linear_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor
 def power_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """log q_y of the power transformation at the given label alone, and its derivative in v.
 
-    With logits z the derivative is  C·(1 − C)·(z_y − Σ_j q_j z_j). It grows with the scale of the logits.
+    With logits z the derivative is  C·(1 − C)·Σ_j q_j·(z_y − z_j). It grows with the scale of the logits.
 
     Returns:
         log q_y, (batch,), differentiable in logits and v; and d log q_y / dv, (batch,), a plain value.
     """
     logits, v = _wide(logits, v)
-    scaled = torch.sigmoid(v)[:, None] * logits
-    log_q_y = -F.cross_entropy(scaled, labels, reduction="none")
+    z = _centred(logits)
+    log_q = F.log_softmax(torch.sigmoid(v)[:, None] * z, -1)
+    log_q_y = -F.nll_loss(log_q, labels, reduction="none")
     with torch.no_grad():
-        z_y = logits.gather(-1, labels[:, None]).squeeze(-1)
-        mean_z = (scaled.softmax(-1) * logits).sum(-1)
-        slope = torch.sigmoid(v) * torch.sigmoid(-v) * (z_y - mean_z)
+        # A class ruled out by a logit of −inf has q_j = 0 and must add 0, not 0·∞.
+        gap = (z.gather(-1, labels[:, None]) - z).clamp_(max=torch.finfo(z.dtype).max)
+        slope = torch.sigmoid(v) * torch.sigmoid(-v) * (log_q.exp() * gap).sum(-1)
     return log_q_y, slope
 
 
@@ -105,7 +106,16 @@ def _mix(log_p: Tensor, v: Tensor, classes: int) -> Tensor:
     return torch.logaddexp(F.logsigmoid(v) + log_p, F.logsigmoid(-v) - math.log(classes))
 
 
+def _centred(logits: Tensor) -> Tensor:
+    """The largest logit as 0. Changes no softmax, and C·z then has no digits to lose far from 0."""
+    return logits - logits.detach().amax(-1, keepdim=True)
+
+
+def wide(logits: Tensor) -> Tensor:
+    """At least 32 bits: half precision has too few digits for a log-probability."""
+    return logits if logits.dtype in (torch.float32, torch.float64) else logits.to(torch.float32)
+
+
 def _wide(logits: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """Both in one dtype of at least 32 bits: half precision has too few digits for a log-probability."""
-    dtype = logits.dtype if logits.dtype in (torch.float32, torch.float64) else torch.float32
-    return logits.to(dtype), v.to(dtype)
+    logits = wide(logits)
+    return logits, v.to(logits.dtype)

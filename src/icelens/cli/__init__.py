@@ -9,6 +9,8 @@ import typer
 
 from icelens import __version__, progress
 from icelens.cli import data
+from icelens.cli.demo import demo
+from icelens.cli.train import train
 from icelens.errors import IcelensError, TrainingError
 
 app = typer.Typer(
@@ -19,6 +21,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(demo)
+app.command()(train)
 app.add_typer(data.app, name="data")
 
 

@@ -4,6 +4,7 @@ from icelens.data.catalog import DATASETS
 from icelens.data.cifar10n import read_cifar10n
 from icelens.data.datasets import find, get, load
 from icelens.data.device import OnDevice, channel_stats, crop_flip
+from icelens.data.digits import digits
 from icelens.data.download import fetch
 from icelens.data.examples import Examples, Split
 from icelens.data.idx import read_idx
@@ -21,6 +22,7 @@ __all__ = [
     "Split",
     "channel_stats",
     "crop_flip",
+    "digits",
     "fetch",
     "find",
     "get",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
-
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -11,7 +9,7 @@ from torch.nn import functional as F
 from icelens.data.examples import Examples
 from icelens.errors import IndexRangeError, InputError, unknown
 
-Augment = Literal["none", "crop_flip"]
+AUGMENTS = ("none", "crop_flip")
 
 
 class OnDevice:
@@ -40,7 +38,7 @@ class OnDevice:
         examples: Examples,
         device: torch.device | str = "cpu",
         *,
-        augment: Augment = "none",
+        augment: str = "none",
         mean: Tensor | None = None,
         std: Tensor | None = None,
         generator: torch.Generator | None = None,
@@ -61,6 +59,11 @@ class OnDevice:
         if self.augment == "crop_flip":
             inputs = crop_flip(inputs, *draw(len(index), inputs.device, self.generator))
         return self._scale(inputs), self.labels[index], index
+
+    def plain(self, index: Tensor) -> Tensor:
+        """The inputs of an index as float and without augmentation, for evaluation."""
+        self._check(index)
+        return self._scale(self.inputs[index.to(self.labels.device)])
 
     def _scale(self, inputs: Tensor) -> Tensor:
         if inputs.dtype != torch.uint8:
@@ -129,8 +132,8 @@ def _images_or_features(examples: Examples, augment: str, mean: Tensor | None, s
     inputs = examples.inputs
     if not isinstance(inputs, Tensor):
         raise InputError("OnDevice needs images or features, these examples are texts")
-    if augment not in get_args(Augment):
-        raise unknown("augmentation", augment, get_args(Augment))
+    if augment not in AUGMENTS:
+        raise unknown("augmentation", augment, AUGMENTS)
     is_image = inputs.dtype == torch.uint8 and inputs.dim() == 4
     if not is_image and not inputs.is_floating_point():
         raise InputError(

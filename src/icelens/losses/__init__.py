@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from icelens.errors import InputError, unknown
@@ -119,8 +118,9 @@ def _per_class_rows(loss: Callable[..., nn.Module]) -> dict[str, Any]:
 
 
 def _make_forward(problem: Problem, **settings: Any) -> nn.Module:
-    matrix = torch.eye(problem.classes) if problem.transition is None else problem.transition
-    return ForwardLoss(matrix, **settings)
+    if problem.transition is None:
+        raise InputError("forward correction needs the transition matrix: Problem(..., transition=T)")
+    return ForwardLoss(problem.transition, **settings)
 
 
 def _make_dac(problem: Problem, **settings: Any) -> nn.Module:
@@ -157,7 +157,7 @@ LOSSES: dict[str, Method] = {
     ),
     "gce": Method(
         "Generalized cross entropy", "(1 − p_y^q) / q", "Zhang and Sabuncu, 2018", "none",
-        cross_entropy_at={"q": 1e-9}, **_pointwise(generalized_cross_entropy),
+        cross_entropy_at={"q": 0.0}, **_pointwise(generalized_cross_entropy),
     ),
     "ice_linear": Method(
         "ICE-LIN", "−log(C·p_y + (1 − C)/K)", "Zhang and Sugiyama, 2021", "4 bytes", **_ice("linear")

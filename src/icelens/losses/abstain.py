@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from icelens.losses.reduction import reduced
+from icelens.errors import InputError
+from icelens.losses.reduction import check_batch, reduced
 
 
 def abstaining_cross_entropy(outputs: Tensor, labels: Tensor, *, alpha: float | Tensor) -> Tensor:
@@ -20,25 +21,31 @@ def abstaining_cross_entropy(outputs: Tensor, labels: Tensor, *, alpha: float | 
         labels: (batch,), classes 0 to K − 1.
         alpha: the price; large is cross entropy, 0 is free abstention.
     """
+    labels = check_batch(outputs, labels, outputs.shape[-1] - 1)
     class_loss, log_kept = _parts(outputs, labels)
     return log_kept.exp() * class_loss - alpha * log_kept
 
 
 def _parts(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """H and log(1 − a). The second as a difference of logsumexp, which stays finite where a rounds to 1."""
-    log_kept = outputs[:, :-1].logsumexp(-1) - outputs.logsumexp(-1)
+    """H and log(1 − a). The second by logsigmoid, exact where a rounds to 0 or 1."""
+    log_kept = F.logsigmoid(outputs[:, :-1].logsumexp(-1) - outputs[:, -1])
     return F.cross_entropy(outputs[:, :-1], labels, reduction="none"), log_kept
 
 
 class DACLoss(nn.Module):
     """Deep abstaining classifier, one stage (Thulasidasan et al., 2019), with its schedule for α.
 
-    Warm-up: cross entropy over all K + 1 outputs, while a moving average of (1 − a)·H is kept. Then α
-    starts at that average divided by `divisor` and grows linearly to `alpha_final` at the last step.
+    Warm-up: cross entropy over all K + 1 outputs, while a moving average of (1 − a)·H is kept, up to and
+    with the first batch after it. Then α starts at that average divided by `divisor` and grows linearly to
+    `alpha_final` at the last step. In `eval()` it is cross entropy over the K classes.
 
     Args:
         steps: training steps in all.
         warmup: the share of them spent in the warm-up; 1 is cross entropy throughout.
+        alpha_final: α at the last step.
+        divisor: what the average is divided by for the first α.
+        momentum: the weight of a new batch in the moving average.
+        reduction: "mean", "sum" or "none".
     """
 
     average: Tensor
@@ -55,6 +62,8 @@ class DACLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
+        if not 0 <= warmup <= 1:
+            raise InputError(f"warmup must lie in [0, 1], got {warmup}")
         self.steps, self.warmup_steps = steps, round(warmup * steps)
         self.alpha_final, self.divisor, self.momentum = alpha_final, divisor, momentum
         self.reduction = reduction
@@ -65,25 +74,31 @@ class DACLoss(nn.Module):
     def alpha(self) -> Tensor:
         """The price of abstaining at this step."""
         first = self.average.nan_to_num(self.alpha_final * self.divisor) / self.divisor
-        done = (self.step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
-        return torch.lerp(first, torch.full_like(first, self.alpha_final), done.clamp(0, 1).to(first))
+        done = (self.step - self.warmup_steps).to(first) / max(1, self.steps - 1 - self.warmup_steps)
+        return torch.lerp(first, torch.full_like(first, self.alpha_final), done.clamp(0, 1))
 
     def forward(self, outputs: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of this step while training; cross entropy over the K classes otherwise."""
-        if not self.training:
-            return reduced(F.cross_entropy(outputs[:, :-1], labels, reduction="none"), self.reduction)
-        self.to(outputs.device)
-        warm = self.step < self.warmup_steps
+        labels = check_batch(outputs, labels, outputs.shape[-1] - 1)
         class_loss, log_kept = _parts(outputs, labels)
+        if not self.training:
+            return reduced(class_loss, self.reduction)
+        self.to(outputs.device)
         kept_loss = log_kept.exp() * class_loss
+        counts = torch.is_grad_enabled()
+        if counts:
+            self._average(kept_loss.detach().mean())
         abstaining = kept_loss - self.alpha().to(outputs) * log_kept
+        warm = self.step < self.warmup_steps
         losses = torch.where(warm, F.cross_entropy(outputs, labels, reduction="none"), abstaining)
-        if torch.is_grad_enabled():
-            self._count(kept_loss.detach().mean(), warm)
+        if counts:
+            self.step.add_(1)
         return reduced(losses, self.reduction)
 
-    def _count(self, kept_loss: Tensor, warm: Tensor) -> None:
-        average = torch.lerp(self.average, kept_loss.to(self.average), self.momentum)
-        average = torch.where(self.average.isnan(), kept_loss.to(self.average), average)
-        self.average.copy_(torch.where(warm, average, self.average))
-        self.step.add_(1)
+    def _average(self, kept_loss: Tensor) -> None:
+        """Let a batch count, if it is finite and not past the first one after the warm-up."""
+        kept_loss = kept_loss.to(self.average)
+        average = torch.lerp(self.average, kept_loss, self.momentum)
+        average = torch.where(self.average.isnan(), kept_loss, average)
+        open_ = (self.step <= self.warmup_steps) & kept_loss.isfinite()
+        self.average.copy_(torch.where(open_, average, self.average))

@@ -7,9 +7,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from icelens.confidence import Confidence
-from icelens.errors import InputError, TrainingError, unknown
-from icelens.losses.reduction import check_labels, reduced
-from icelens.transforms import TRANSFORMS
+from icelens.errors import InputError, unknown
+from icelens.losses.reduction import REDUCTIONS, check_labels, reduced
+from icelens.transforms import TRANSFORMS, wide
 
 
 class ICELoss(nn.Module):
@@ -60,6 +60,8 @@ class ICELoss(nn.Module):
         super().__init__()
         if transform not in TRANSFORMS:
             raise unknown("transform", transform, TRANSFORMS)
+        if reduction not in REDUCTIONS:
+            raise unknown("reduction", reduction, REDUCTIONS)
         self.transform, self.step_size = transform, step_size
         self.ignore_index, self.reduction = ignore_index, reduction
         self.register_buffer("weight", weight, persistent=False)
@@ -68,6 +70,7 @@ class ICELoss(nn.Module):
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; see the class."""
         _check_shapes(logits, labels, index)
+        labels = labels.to(torch.int64)  # in a uint8, an ignore_index of −100 would be class 156
         check_labels(labels, logits.shape[-1], self.ignore_index)
         learning = self.training and torch.is_grad_enabled()
         if index is None:
@@ -76,27 +79,30 @@ class ICELoss(nn.Module):
                     "ICELoss needs the index of each training example; leave it out only for other data, "
                     "in eval() or under torch.no_grad()"
                 )
-            return F.cross_entropy(
-                logits, labels, self.weight, ignore_index=self.ignore_index, reduction=self.reduction
-            )
-        if learning:
-            _refuse_recomputation()
+            return self._cross_entropy(wide(logits), labels)
         kept = labels != self.ignore_index
-        labels, index = torch.where(kept, labels, 0), torch.where(kept.to(index.device), index, 0)
+        labels = torch.where(kept, labels, 0)
         self.table.follow(logits.device)
-        rows, exist = self.table.rows(index)
-        v = self.table.v[rows].to(logits.device)
+        rows, movable = self.table.rows(index, kept)
+        v = self.table.read(rows, once=learning).to(logits.device)
         log_q_y, slope = TRANSFORMS[self.transform].at(logits, labels, v)
         if learning:
-            step = torch.where(exist.to(kept.device) & kept, self.step_size * slope, 0.0)
-            self.table.update(rows, step)
+            self.table.update(rows, self.step_size * slope, movable)
         return self._reduced(-log_q_y, labels, kept)
 
+    def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
+        weight = None if self.weight is None else self.weight.to(logits)
+        return F.cross_entropy(
+            logits, labels, weight, ignore_index=self.ignore_index, reduction=self.reduction
+        )
+
     def _reduced(self, losses: Tensor, labels: Tensor, kept: Tensor) -> Tensor:
-        weight = kept.to(losses.dtype)
+        losses = torch.where(kept, losses, 0.0)
         if self.weight is not None:
-            weight = weight * self.weight.to(losses)[labels]
-        return reduced(torch.where(kept, losses, 0.0), self.reduction, weight)
+            return reduced(losses, self.reduction, kept * self.weight.to(losses)[labels])
+        if self.reduction == "mean":
+            return losses.sum() / kept.sum()
+        return reduced(losses, self.reduction)
 
     def confidence(self) -> Tensor:
         """The confidence C of every training example, (examples,); low = suspicious."""
@@ -105,22 +111,24 @@ class ICELoss(nn.Module):
 
 
 def _check_shapes(logits: Tensor, labels: Tensor, index: Tensor | None) -> None:
-    if logits.ndim != 2:
-        raise InputError(f"logits must be (batch, classes), got shape {tuple(logits.shape)}")
+    if logits.ndim != 2 or not logits.shape[-1] or not logits.dtype.is_floating_point:
+        raise InputError(f"logits must be (batch, classes) floats, got {_kind(logits)}")
+    if labels.ndim != 1 or not _holds_integers(labels):
+        raise InputError(f"labels must be (batch,) integers, got {_kind(labels)}")
     if len(labels) != len(logits):
         raise InputError(f"logits hold {len(logits)} rows but labels {len(labels)}")
     if index is None:
         return
-    if index.shape != labels.shape:
-        raise InputError(f"index must be (batch,) = ({len(labels)},), got shape {tuple(index.shape)}")
-    if index.dtype.is_floating_point or index.dtype == torch.bool:
-        raise InputError(f"index must hold integers, got {index.dtype}")
+    if not isinstance(index, Tensor):
+        raise InputError(f"index must be a tensor of integers, got {type(index).__name__}")
+    if index.shape != labels.shape or not _holds_integers(index):
+        raise InputError(f"index must be (batch,) = ({len(labels)},) integers, got {_kind(index)}")
 
 
-def _refuse_recomputation() -> None:
-    """Activation checkpointing around the loss would run it twice and read confidences already moved."""
-    if not torch.compiler.is_compiling() and torch._C._current_graph_task_id() != -1:
-        raise TrainingError(
-            "ICELoss ran again inside backward(): activation checkpointing must not include the loss; "
-            "checkpoint the model alone"
-        )
+def _holds_integers(tensor: Tensor) -> bool:
+    dtype = tensor.dtype
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tensor.dtype}, shape {tuple(tensor.shape)}"

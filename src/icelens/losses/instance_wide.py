@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from icelens.errors import InputError
-from icelens.losses.reduction import reduced
+from icelens.errors import IndexRangeError, InputError
+from icelens.losses.pointwise import cross_entropy
+from icelens.losses.reduction import check_batch, reduced
 
 
 class ELRLoss(nn.Module):
@@ -42,31 +43,38 @@ class ELRLoss(nn.Module):
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also moves the averages of the batch."""
-        losses = F.cross_entropy(logits, labels, reduction="none")
         if index is None:
-            return reduced(_without_index(self, losses), self.reduction)
+            return _without_index(self, logits, labels, self.reduction)
+        labels = _checked(logits, labels, index, self.target)
         self.to(logits.device)
         p = logits.softmax(-1).clamp(1e-4, 1 - 1e-4)
+        learning = _learning(self)  # asked here, since no_grad() below would answer no
         with torch.no_grad():
             target = self.target[index].to(p)
-            if _learning(self):
-                target = self.beta * target + (1 - self.beta) * p / p.sum(-1, keepdim=True)
+            if learning:
+                moved = self.beta * target + (1 - self.beta) * p / p.sum(-1, keepdim=True)
+                target = torch.where(moved.isfinite(), moved, target)
                 self.target[index] = target.to(self.target)
+        losses = F.cross_entropy(logits, labels, reduction="none")
         return reduced(losses + self.strength * torch.log1p(-(target * p).sum(-1)), self.reduction)
 
 
 class SOPLoss(nn.Module):
     """Sparse over-parameterisation (Liu et al., 2022): cross entropy of p + s, s the noise in this label.
 
-    s_y = u² and s_k = −v_k² for the other classes. u follows the gradient of the loss, and v that of
+    s_y = u² and s_k = −v_k² for the other classes, neither beyond 1; p + s is raised to `floor` where it
+    is below and normalised to sum to one. u follows the gradient of the loss, and v that of
     ‖ŷ + s − y‖², ŷ being the guess as a one-hot vector. They start almost at 0 and grow by products, so
-    that only labels that stay unexplained get an s of their own. Keeps examples × (classes + 1) numbers.
+    that only labels that stay unexplained get an s of their own. A value at its bound has no gradient and
+    stays. Keeps examples × (classes + 1) numbers.
 
     Args:
-        step_u, step_v: learning rates of u and v per visit; the paper's 10 on the mean of a batch of 128
-            is 10/128.
+        step_u: learning rate of u per visit. The paper's 10 (CIFAR-10) on the mean of a batch of 128 is
+            10/128; it has 1 for CIFAR-100.
+        step_v: learning rate of v per visit, likewise; 100 for asymmetric noise on CIFAR-100.
         scale: standard deviation of u and v at the start. 0 is cross entropy.
-        floor: the smallest entry of p + s.
+        floor: the smallest entry of p + s, before and after it is normalised.
+        reduction: "mean", "sum" or "none".
     """
 
     u: Tensor
@@ -91,35 +99,55 @@ class SOPLoss(nn.Module):
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also moves u and v of the batch."""
         if index is None:
-            losses = F.cross_entropy(logits, labels, reduction="none")
-            return reduced(_without_index(self, losses), self.reduction)
+            return _without_index(self, logits, labels, self.reduction)
+        labels = _checked(logits, labels, index, self.v)
         self.to(logits.device)
-        log_p = F.log_softmax(logits, -1)
-        given = F.one_hot(labels, logits.shape[-1]).to(torch.bool)
-        u, v = self.u[index].to(log_p), self.v[index].to(log_p)
-        s = torch.where(given, (u**2).clamp(max=1)[:, None], -(v**2).clamp(max=1))
-        corrected = (log_p.exp() + s).clamp(min=self.floor)
-        total = corrected.sum(-1)
-        corrected_y = corrected.gather(-1, labels[:, None]).squeeze(-1)
-        losses = -(corrected_y / total).clamp(min=self.floor).log()
+        p, y = logits.softmax(-1), labels[:, None]
+        u, v = self.u[index, None].to(p), self.v[index].to(p)
+        s = (-(v**2).clamp(max=1)).scatter(1, y, (u**2).clamp(max=1))
+        raised = (p + s).clamp(min=self.floor)
+        raised_y = raised.gather(1, y)
+        q_y = raised_y / raised.sum(-1, keepdim=True)
         if _learning(self):
-            self._move(index, u, v, torch.where(given, 0, F.one_hot(logits.argmax(-1), logits.shape[-1])),
-                       (1 / corrected_y - 1 / total).detach())  # fmt: skip
-        return reduced(losses, self.reduction)
+            with torch.no_grad():
+                free = ((p + s).gather(1, y) >= self.floor) & (q_y >= self.floor) & (u**2 <= 1)
+                guess = F.one_hot(p.argmax(-1), p.shape[-1])
+                self._move(
+                    index,
+                    torch.where(free, 2 * u * (1 - q_y) / raised_y, 0).squeeze(1),
+                    torch.where(v**2 <= 1, 4 * v * (guess - v**2), 0).scatter(1, y, 0),
+                )
+        return reduced(-q_y.clamp(min=self.floor).log().squeeze(1), self.reduction)
 
-    def _move(self, index: Tensor, u: Tensor, v: Tensor, guess: Tensor, pull: Tensor) -> None:
-        """One step down the gradient: 2u·(1/q_y − 1/Σq) for u and 4v·(ŷ − v²) for v, signs turned."""
-        with torch.no_grad():
-            self.u[index] = (u + self.step_u * 2 * u * pull).to(self.u)
-            self.v[index] = (v + self.step_v * 4 * v * (guess - v**2)).to(self.v)
+    def _move(self, index: Tensor, down_u: Tensor, down_v: Tensor) -> None:
+        """One step down both gradients; one that is not finite is none."""
+        self.u[index] += (self.step_u * torch.nan_to_num(down_u, 0, 0, 0)).to(self.u)
+        self.v[index] += (self.step_v * torch.nan_to_num(down_v, 0, 0, 0)).to(self.v)
 
 
 def _learning(loss: nn.Module) -> bool:
     return loss.training and torch.is_grad_enabled()
 
 
-def _without_index(loss: nn.Module, losses: Tensor) -> Tensor:
+def _without_index(loss: nn.Module, logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
     """Cross entropy for data that is not the training set."""
     if _learning(loss):
-        raise InputError(f"{type(loss).__name__} needs the index of each training example")
-    return losses
+        raise InputError(
+            f"{type(loss).__name__} needs the index of each training example; leave it out only for other "
+            "data, in eval() or under torch.no_grad()"
+        )
+    return reduced(cross_entropy(logits, labels), reduction)
+
+
+def _checked(logits: Tensor, labels: Tensor, index: Tensor, table: Tensor) -> Tensor:
+    """Raise for a batch or an index that does not fit the table. Looks at a CPU index only, as for labels."""
+    labels = check_batch(logits, labels, columns=table.shape[1], index=index)
+    if index.device.type != "cpu" or torch.compiler.is_compiling() or not index.numel():
+        return labels
+    low, high = (int(bound) for bound in index.aminmax())
+    if low < 0 or high >= len(table):
+        raise IndexRangeError(
+            f"index {low if low < 0 else high} is not a row of the table, which has {len(table)} rows "
+            f"(0–{len(table) - 1}); index must be the example's position in the training set"
+        )
+    return labels

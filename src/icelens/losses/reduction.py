@@ -26,11 +26,46 @@ def reduced(losses: Tensor, reduction: str, weight: Tensor | None = None) -> Ten
     return losses.mean() if weight is None else losses.sum() / weight.sum()
 
 
+def check_batch(
+    outputs: Tensor,
+    labels: Tensor,
+    classes: int | None = None,
+    *,
+    columns: int | None = None,
+    index: Tensor | None = None,
+) -> Tensor:
+    """Raise for a batch that no loss can use; every loss calls this once, with what it is handed.
+
+    Args:
+        outputs: (batch, columns), what the network gave.
+        labels: (batch,), classes 0 to `classes` − 1.
+        classes: K; None is one for each column.
+        columns: how many columns there must be; None is any number.
+        index: (batch,), the rows of the data set.
+
+    Returns:
+        The labels as int64, which torch's losses insist on.
+    """
+    if outputs.ndim != 2 or not outputs.dtype.is_floating_point:
+        raise InputError(f"logits must be (batch, classes) floats, got {_kind(outputs)}")
+    if columns is not None and outputs.shape[1] != columns:
+        raise InputError(f"logits must have {columns} columns, got shape {tuple(outputs.shape)}")
+    check_labels(labels, outputs.shape[1] if classes is None else classes)
+    if len(labels) != len(outputs):
+        raise InputError(f"logits hold {len(outputs)} rows but labels {len(labels)}")
+    if index is not None and (index.shape != labels.shape or not _holds_integers(index)):
+        raise InputError(f"index must be (batch,) = ({len(labels)},) integers, got {_kind(index)}")
+    return labels.to(torch.int64)
+
+
 def check_labels(labels: Tensor, classes: int, ignore_index: int | None = None) -> None:
     """Raise for a label that is no class. Looks at CPU tensors only: on CUDA a look would wait for it."""
-    if labels.dtype.is_floating_point or labels.ndim != 1:
-        raise InputError(f"labels must be (batch,) integers, got {labels.dtype}, shape {tuple(labels.shape)}")
-    if labels.device.type != "cpu" or torch.compiler.is_compiling():
+    if labels.ndim != 1 or not _holds_integers(labels):
+        raise InputError(f"labels must be (batch,) integers, got {_kind(labels)}")
+    if labels.device.type != "cpu" or torch.compiler.is_compiling() or not labels.numel():
+        return
+    low, high = labels.aminmax()
+    if int(low) >= 0 and int(high) < classes:
         return
     wrong = (labels < 0) | (labels >= classes)
     if ignore_index is not None:
@@ -41,6 +76,15 @@ def check_labels(labels: Tensor, classes: int, ignore_index: int | None = None) 
             f"labels hold class {int(labels[row])} but logits have {classes} columns "
             f"(classes 0–{classes - 1}); first at position {row} of the batch"
         )
+
+
+def _holds_integers(tensor: Tensor) -> bool:
+    dtype = tensor.dtype
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+
+
+def _kind(tensor: Tensor) -> str:
+    return f"{tensor.dtype}, shape {tuple(tensor.shape)}"
 
 
 class Pointwise(nn.Module):

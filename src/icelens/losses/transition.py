@@ -9,11 +9,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from icelens.errors import InputError
-from icelens.losses.reduction import reduced
+from icelens.losses.pointwise import cross_entropy
+from icelens.losses.reduction import check_batch, reduced
+from icelens.matrices import check_transition
 
 
 def forward_correction(logits: Tensor, labels: Tensor, transition: Tensor) -> Tensor:
-    """Compare the given label with what the noise makes of the prediction:  −log Σ_i p_i T[i, y]."""
+    """Compare the given label with what the noise makes of the prediction:  −log Σ_i p_i T[i, y].
+
+    A label that T calls impossible has an infinite loss.
+
+    Args:
+        logits: (batch, classes).
+        labels: (batch,), as given.
+        transition: (classes, classes), rows sum to one.
+    """
+    labels = check_batch(logits, labels, columns=len(transition))
     log_p = F.log_softmax(logits, -1)
     return -torch.logsumexp(log_p + transition.log().T[labels], -1)
 
@@ -25,18 +36,20 @@ def noise_adaptation(outputs: Tensor, labels: Tensor) -> Tensor:
         outputs: (batch, K + K·K), first the K logits of p, then the rows of T(x) before softmax.
         labels: (batch,).
     """
-    classes = classes_of(outputs.shape[-1])
+    classes = _classes_of(outputs)
+    labels = check_batch(outputs, labels, classes)
     log_p = F.log_softmax(outputs[:, :classes], -1)
-    log_t = F.log_softmax(outputs[:, classes:].view(-1, classes, classes), -1)
+    log_t = F.log_softmax(outputs[:, classes:].reshape(len(outputs), classes, classes), -1)
     log_t_y = log_t.gather(-1, labels[:, None, None].expand(-1, classes, 1)).squeeze(-1)
     return -torch.logsumexp(log_p + log_t_y, -1)
 
 
-def classes_of(outputs: int) -> int:
+def _classes_of(outputs: Tensor) -> int:
     """K, where a network has K + K·K outputs."""
-    classes = (math.isqrt(1 + 4 * outputs) - 1) // 2
-    if classes * (classes + 1) != outputs:
-        raise InputError(f"noise adaptation needs K + K·K outputs (110 for 10 classes), got {outputs}")
+    columns = outputs.shape[-1] if outputs.ndim else 0
+    classes = (math.isqrt(1 + 4 * columns) - 1) // 2
+    if classes < 1 or classes * (classes + 1) != columns:
+        raise InputError(f"noise adaptation needs K + K·K outputs (110 for 10 classes), got {columns}")
     return classes
 
 
@@ -45,7 +58,12 @@ def start_adaptation(head: nn.Linear, transition: Tensor) -> None:
 
     The weights of the K·K outputs become 0 and their biases log T, as Goldberger and Ben-Reuven do.
     """
+    check_transition(transition)
     classes = len(transition)
+    if head.out_features != classes + classes**2:
+        raise InputError(
+            f"noise adaptation needs K + K·K = {classes + classes**2} outputs, got {head.out_features}"
+        )
     with torch.no_grad():
         head.weight[classes:] = 0
         head.bias[classes:] = (transition + 1e-8).log().flatten().to(head.bias)
@@ -70,16 +88,6 @@ class ForwardLoss(nn.Module):
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The corrected loss while training; plain cross entropy of the prediction otherwise."""
         if not self.training:
-            return reduced(F.cross_entropy(logits, labels, reduction="none"), self.reduction)
+            return reduced(cross_entropy(logits, labels), self.reduction)
         matrix = self.transition.to(logits.device, logits.dtype)
         return reduced(forward_correction(logits, labels, matrix), self.reduction)
-
-
-def check_transition(transition: Tensor) -> None:
-    """Raise unless this is a square matrix of probabilities whose rows sum to one."""
-    if transition.ndim != 2 or transition.shape[0] != transition.shape[1]:
-        raise InputError(f"a transition matrix is (classes, classes), got shape {tuple(transition.shape)}")
-    off = (transition.double().sum(1) - 1).abs()
-    if transition.min() < 0 or off.max() > 1e-4:
-        row = int(off.argmax())
-        raise InputError(f"the rows of a transition matrix sum to one; row {row} sums to {1 + off[row]:.4f}")

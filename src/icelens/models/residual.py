@@ -69,8 +69,7 @@ class RawInputBlock(nn.Module):
     """x + conv(relu(bn(conv(x)))): the branch starts from the block's raw input.
 
     Where the shape changes, the shortcut alone takes relu(bn(x)). It looks like a slip in a
-    pre-activation block, but the paper's numbers were made with it. The authors' blocks also own that
-    BatchNorm where the shortcut is the identity; nothing reads it there, so these do not have it.
+    pre-activation block, but the paper's numbers were made with it.
     """
 
     def __init__(self, inputs: int, filters: int, stride: int) -> None:

@@ -24,8 +24,8 @@ F = TypeVar("F", "Figure", "SubFigure")
 
 # In points: the size of the letters, the two lines under an image, the gap between neighbours.
 LETTERS, CAPTION, GAP = 7.0, 24.0, 8.0
-# Images with fewer pixels a side keep hard pixels; larger ones are smoothed when shrunk.
-TINY = 100
+# By the longer side in pixels: a digit of 8 x 8 is readable only when smoothed, one of 28 x 28 as it is.
+INTERPOLATION = {16: "bicubic", 100: "nearest", float("inf"): "auto"}
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _rows(count: int, columns: int) -> int:
 
 
 def _show(ax: Axes, image: Array, *, frame: bool) -> None:
-    interpolation = "nearest" if max(image.shape[:2]) < TINY else "auto"
+    interpolation = next(name for side, name in INTERPOLATION.items() if max(image.shape[:2]) < side)
     ax.imshow(image, cmap="gray", vmin=0, vmax=1, interpolation=interpolation)
     # The caption hangs from the lower edge, so an image that does not fill its place stands on it.
     ax.set_anchor("S")

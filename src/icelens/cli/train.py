@@ -1,0 +1,50 @@
+"""`icelens train`: one run by a recipe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    settings: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[RECIPE.toml] [KEY=VALUE]...",
+            help="A recipe file, if any, then settings that replace its own.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the run; a run that lies there goes on.")] = Path(
+        "run"
+    ),
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the settings, what they mean, and leave.")
+    ] = False,
+) -> None:
+    """Train a classifier by a recipe and write a run folder: metrics, weights, a table of all examples.
+
+    For example: icelens train noise_rate=0.3 loss=gce epochs=10 --out runs/gce
+    """
+    from icelens.train import read_recipe, run_recipe
+
+    words = list(settings or [])
+    path = words.pop(0) if words and "=" not in words[0] else None
+    recipe = read_recipe(path, words)
+    if show:
+        _show(recipe)
+        return
+    run = run_recipe(recipe, out)
+    last = run.metrics()[-1]
+    valid = f", validation {last['valid_accuracy']:.2%}" if "valid_accuracy" in last else ""
+    typer.echo(f"{recipe.loss} on {recipe.data}: test accuracy {last['test_accuracy']:.2%}{valid}")
+    typer.echo(f"{last['iteration']} iterations in {last['seconds']:.1f} s; the run is in {run.folder}")
+
+
+def _show(recipe: object) -> None:
+    from icelens.train import SETTINGS
+
+    for name, meaning in SETTINGS.items():
+        typer.echo(f"{name} = {getattr(recipe, name)!r}\n    {meaning}")

@@ -1,0 +1,125 @@
+"""Checkpoints: all that a run needs to go on to the same numbers, in two files that cannot run code.
+
+Tensors are in `checkpoint.safetensors`, the rest in its header as JSON. The file is written whole or not
+at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from icelens.data import OnDevice
+from icelens.errors import FileError
+
+NAME = "checkpoint.safetensors"
+
+
+def save_checkpoint(folder: Path, parts: dict[str, Any], progress: dict[str, Any]) -> None:
+    """Write the state of the parts (modules, optimizer, data) and what `progress` says of the run."""
+    tensors: dict[str, Tensor] = {}
+    structure = {name: _split(_state(part), name, tensors) for name, part in parts.items()}
+    structure["random"] = _split(_random_state(), "random", tensors)
+    write_safetensors(
+        folder / NAME, tensors, {"structure": json.dumps(structure), "progress": json.dumps(progress)}
+    )
+
+
+def load_checkpoint(folder: Path, parts: dict[str, Any]) -> dict[str, Any] | None:
+    """Put the parts back as they were and return what `progress` said; None where there is no checkpoint."""
+    path = folder / NAME
+    if not path.exists():
+        return None
+    tensors, header = read_safetensors(path)
+    structure = json.loads(header["structure"])
+    for name, part in parts.items():
+        _restore(part, _join(structure[name], tensors))
+    _restore_random(_join(structure["random"], tensors))
+    progress: dict[str, Any] = json.loads(header["progress"])
+    return progress
+
+
+def write_safetensors(path: Path, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
+    """Write tensors and a header of strings; a reader sees the old file or the new one, never a part."""
+    from safetensors.torch import save_file
+
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        save_file(
+            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part, header
+        )
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors and the header of a file, or an error that names it."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except (SafetensorError, OSError) as error:
+        raise FileError(f"{path}: not a readable safetensors file: {error}") from None
+
+
+def _state(part: Any) -> Any:
+    if isinstance(part, OnDevice):
+        return None if part.generator is None else part.generator.get_state()
+    return dict(part.state_dict())
+
+
+def _restore(part: Any, state: Any) -> None:
+    if isinstance(part, OnDevice):
+        if part.generator is not None:
+            part.generator.set_state(state)
+    elif isinstance(part, nn.Module):
+        part.load_state_dict(state)
+    else:
+        # JSON has only string keys; the optimizer numbers its parameters.
+        state["state"] = {int(number): values for number, values in state["state"].items()}
+        part.load_state_dict(state)
+
+
+def _random_state() -> dict[str, Tensor]:
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def _restore_random(states: dict[str, Tensor]) -> None:
+    torch.set_rng_state(states["cpu"])
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["cuda"])
+
+
+def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+    """The same structure with each tensor replaced by its name in the file."""
+    if isinstance(value, Tensor):
+        # A copy: two names for one storage are refused by the format.
+        tensors[path] = value.detach().clone()
+        return {"tensor": path}
+    if isinstance(value, dict):
+        return {"dict": {str(key): _split(inner, f"{path}/{key}", tensors) for key, inner in value.items()}}
+    if isinstance(value, list | tuple):
+        return {"list": [_split(inner, f"{path}/{number}", tensors) for number, inner in enumerate(value)]}
+    return {"plain": value}
+
+
+def _join(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """The inverse of `_split`."""
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {key: _join(inner, tensors) for key, inner in content.items()}
+    if kind == "list":
+        return [_join(inner, tensors) for inner in content]
+    return content

@@ -1,0 +1,104 @@
+"""From a recipe to a finished run folder, from the start or from the last checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from icelens.data import Split
+from icelens.losses import ICELoss
+from icelens.train.checkpoint import NAME as CHECKPOINT
+from icelens.train.checkpoint import load_checkpoint, save_checkpoint
+from icelens.train.loop import State, advance, begin, method_of
+from icelens.train.predict import log_probabilities
+from icelens.train.pretrain import transition_for
+from icelens.train.recipe import Recipe
+from icelens.train.run import Run
+from icelens.train.task import Task, prepare
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -> Run:
+    """Train by a recipe into a run folder, or go on with the run that lies there.
+
+    A run that was killed goes on from its last checkpoint and ends with the numbers it would have had;
+    one that is finished is left as it is.
+
+    Args:
+        recipe: the settings.
+        out: the folder of the run.
+        split: data to train and test on, in place of the recipe's.
+    """
+    task = prepare(recipe, split)
+    # A name or setting that is not known is told before a folder is made.
+    begin(recipe, task, torch.eye(len(task.classes)))
+    run = Run(out)
+    run.start(recipe, task.fingerprint)
+    if run.finished:
+        return run
+    transition = transition_for(recipe, task, run.folder)
+    state = begin(recipe, task, transition)
+    parts = {"model": state.model, "loss": state.loss, "optimizer": state.optimizer, "data": task.train}
+    _resume(run, state, load_checkpoint(run.folder, parts))
+
+    def evaluated(state: State) -> None:
+        run.write_metrics(state.metrics)
+        _write_history(run, state)
+        progress = {"iteration": state.iteration, "seconds": state.seconds}
+        save_checkpoint(run.folder, parts, progress)
+
+    advance(recipe, task, state, title=f"training {recipe.loss}", evaluated=evaluated)
+    run.write_model(state.model)
+    run.write_examples(_examples(recipe, task, state))
+    (run.folder / CHECKPOINT).unlink(missing_ok=True)
+    return run
+
+
+def _resume(run: Run, state: State, progress: dict[str, float] | None) -> None:
+    if progress is None:
+        return
+    state.iteration, state.seconds = int(progress["iteration"]), progress["seconds"]
+    state.metrics = [row for row in run.metrics() if row["iteration"] <= state.iteration]
+    if (run.folder / "history.safetensors").exists():
+        at, confidence = run.history()
+        state.snapshots = [(int(i), c) for i, c in zip(at, confidence, strict=True) if i <= state.iteration]
+
+
+def _write_history(run: Run, state: State) -> None:
+    if state.snapshots:
+        at, confidence = zip(*state.snapshots, strict=True)
+        run.write_history(torch.tensor(at), torch.stack([c.float() for c in confidence]))
+
+
+def _examples(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
+    """One row per example of the training set, held out or not."""
+    import pandas as pd
+
+    log_p = log_probabilities(state.model, task.train, method_of(recipe), len(task.classes)).cpu()
+    labels, guess = task.train.labels.cpu(), log_p.argmax(-1)
+    columns: dict[str, object] = {
+        "index": torch.arange(len(labels)).numpy(),
+        "label": _named(task, labels),
+        "guess": _named(task, guess),
+        "p_label": log_p.gather(1, labels[:, None]).squeeze(1).exp().numpy(),
+        "held_out": torch.isin(torch.arange(len(labels)), task.valid_rows).numpy(),
+    }
+    if isinstance(state.loss, ICELoss):
+        confidence = state.loss.confidence().cpu()
+        confidence[task.valid_rows] = torch.nan  # never visited, so nothing is known
+        columns["confidence"] = confidence.numpy()
+    if recipe.noise_rate:
+        columns["clean_label"] = _named(task, task.clean_labels)
+        columns["moved"] = task.moved.numpy()
+    return pd.DataFrame({"id": [str(row) for row in range(len(labels))], **columns})
+
+
+def _named(task: Task, labels: Tensor) -> pd.Categorical[str]:
+    import pandas as pd
+
+    return pd.Categorical.from_codes(labels.tolist(), categories=pd.Index(task.classes))

@@ -1,0 +1,179 @@
+"""The loop: one device, one flat pass over the iterations of a recipe."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from icelens import progress
+from icelens.errors import TrainingError
+from icelens.losses import LOSSES, ICELoss, Method, Problem, make_loss, start_adaptation
+from icelens.models import network
+from icelens.train.predict import accuracy, log_probabilities
+from icelens.train.recipe import Recipe
+from icelens.train.schedules import confidence_factor, rate_factor
+from icelens.train.task import Task
+
+
+@dataclass
+class State:
+    """All that changes while a run goes on."""
+
+    model: nn.Module
+    loss: nn.Module
+    optimizer: torch.optim.Optimizer
+    iterations: int
+    iteration: int = 0
+    seconds: float = 0.0
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+    snapshots: list[tuple[int, Tensor]] = field(default_factory=list)
+
+
+def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State:
+    """A model, a loss and an optimizer at their start, seeded."""
+    torch.manual_seed(recipe.seed)
+    method = method_of(recipe)
+    classes = len(task.classes)
+    iterations = recipe.iterations or max(1, round(recipe.epochs * batches_per_epoch(recipe, task)))
+    problem = Problem(len(task.train), classes, iterations, transition)
+    loss = make_loss(recipe.loss, problem, **recipe.loss_settings)
+    shape = tuple(task.train.inputs.shape[1:])
+    model = network(recipe.model, shape, method.outputs(classes), **recipe.model_settings)
+    if transition is not None and method.pretrain == "confusion":
+        start_adaptation(model.get_submodule("head"), transition)  # type: ignore[arg-type]
+    memory = torch.channels_last if recipe.channels_last else torch.contiguous_format
+    model = model.to(task.device, memory_format=memory)  # type: ignore[call-overload]
+    return State(model, loss.to(task.device), make_optimizer(recipe, model), iterations)
+
+
+def advance(
+    recipe: Recipe,
+    task: Task,
+    state: State,
+    *,
+    title: str,
+    evaluated: Callable[[State], None] = lambda _: None,
+) -> State:
+    """Train from where the state is to the end; `evaluated` is called after each evaluation."""
+    marks, records = _spread(recipe.evaluations, state), _spread(recipe.snapshots, state)
+    if state.iteration == 0 and recipe.snapshots:
+        record(state)
+    base_step = getattr(state.loss, "step_size", 1.0)
+    running = torch.zeros((), device=task.device)
+    since, started = 0, time.perf_counter() - state.seconds
+    state.model.train()
+    with progress.bar(title, state.iterations, done=state.iteration) as tick:
+        for iteration in range(state.iteration, state.iterations):
+            set_rates(recipe, state, iteration, base_step)
+            x, labels, index = task.train.batch(batch_rows(recipe, task, iteration))
+            loss = step(recipe, state, x, labels, index)
+            running, since = running + loss, since + 1
+            state.iteration = iteration + 1
+            if state.iteration in records:
+                record(state)
+            if state.iteration in marks:
+                mean_loss, running, since = float(running) / since, torch.zeros_like(running), 0
+                state.seconds = time.perf_counter() - started
+                evaluate(recipe, task, state, mean_loss)
+                evaluated(state)
+                tick(0, note=f"loss {mean_loss:.3f}  test {state.metrics[-1]['test_accuracy']:.1%}")
+            tick(1)
+    if isinstance(state.loss, ICELoss):
+        state.loss.step_size = base_step
+    return state
+
+
+def step(recipe: Recipe, state: State, x: Tensor, labels: Tensor, index: Tensor) -> Tensor:
+    """One step of the optimizer on one batch; the loss, detached."""
+    with torch.autocast(x.device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+        if recipe.channels_last:
+            x = x.contiguous(memory_format=torch.channels_last)
+        loss: Tensor = state.loss(state.model(x), labels, index)
+    state.optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    state.optimizer.step()
+    return loss.detach().float()
+
+
+def evaluate(recipe: Recipe, task: Task, state: State, mean_loss: float) -> None:
+    """Add a row to the metrics: losses and accuracies of this moment."""
+    if not math.isfinite(mean_loss):
+        raise TrainingError(
+            f"the loss is {mean_loss} before iteration {state.iteration}; try a lower learning_rate "
+            f"than {recipe.learning_rate}"
+        )
+    method, classes = method_of(recipe), len(task.classes)
+    row = {
+        "iteration": state.iteration,
+        "epoch": round(state.iteration / batches_per_epoch(recipe, task), 3),
+        "loss": mean_loss,
+        "learning_rate": state.optimizer.param_groups[0]["lr"],
+        "test_accuracy": accuracy(
+            log_probabilities(state.model, task.test, method, classes), task.test.labels
+        ),
+        "seconds": round(state.seconds, 3),
+    }
+    if len(task.valid_rows):
+        log_p = log_probabilities(state.model, task.train, method, classes, rows=task.valid_rows)
+        row["valid_accuracy"] = accuracy(log_p, task.train.labels[task.valid_rows.to(task.device)])
+    state.metrics.append(row)
+
+
+def record(state: State) -> None:
+    """Keep the confidences of this moment, where the loss has any."""
+    if isinstance(state.loss, ICELoss):
+        state.snapshots.append((state.iteration, state.loss.confidence().cpu()))
+
+
+def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) -> None:
+    """Set the learning rate and, for ICE, the step of the confidences."""
+    for group in state.optimizer.param_groups:
+        group["lr"] = recipe.learning_rate * rate_factor(recipe, iteration, state.iterations)
+    if isinstance(state.loss, ICELoss):
+        state.loss.step_size = base_step * confidence_factor(recipe, iteration, state.iterations)
+
+
+def batch_rows(recipe: Recipe, task: Task, iteration: int) -> Tensor:
+    """The rows of a batch: a function of the seed and the iteration alone, so that a run can be resumed."""
+    epoch, number = divmod(iteration, batches_per_epoch(recipe, task))
+    order = _epoch_order(recipe.seed, epoch, len(task.train_rows))
+    return task.train_rows[order[number * recipe.batch_size :][: recipe.batch_size]]
+
+
+@lru_cache(maxsize=2)
+def _epoch_order(seed: int, epoch: int, rows: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+    return torch.randperm(rows, generator=generator)
+
+
+def batches_per_epoch(recipe: Recipe, task: Task) -> int:
+    """How many batches it takes to see each training row once."""
+    return math.ceil(len(task.train_rows) / recipe.batch_size)
+
+
+def make_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
+    """The optimizer of a recipe over the parameters of the model."""
+    parameters, decay = model.parameters(), recipe.weight_decay
+    if recipe.optimizer == "sgd":
+        return torch.optim.SGD(parameters, recipe.learning_rate, momentum=recipe.momentum, weight_decay=decay)
+    kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
+    return kind(parameters, recipe.learning_rate, weight_decay=decay)
+
+
+def method_of(recipe: Recipe) -> Method:
+    """The row of the table of losses that the recipe names."""
+    if recipe.loss not in LOSSES:
+        make_loss(recipe.loss, Problem(1, 2))  # raises with the nearest name
+    return LOSSES[recipe.loss]
+
+
+def _spread(times: int, state: State) -> set[int]:
+    """Iterations spread evenly over the run, the last one among them."""
+    return {round(state.iterations * (number + 1) / times) for number in range(times)}

@@ -1,0 +1,131 @@
+"""A run is a folder: complete, readable by others, each file written whole or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import platform
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from icelens import __version__
+from icelens.errors import FileError, InputError, MissingFileError
+from icelens.train.checkpoint import read_safetensors, write_safetensors
+from icelens.train.recipe import Recipe, make_recipe
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Run:
+    """The folder of a run and what lies in it.
+
+    `recipe.json` settings, versions and the fingerprint of the data; `metrics.jsonl` a line per
+    evaluation; `examples.parquet` a row per training example; `model.safetensors` the weights;
+    `history.safetensors` snapshots of the confidences, where asked for; `checkpoint.safetensors` while
+    the run goes on.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+
+    def start(self, recipe: Recipe, fingerprint: str) -> None:
+        """Make the folder for a recipe, or check that it already is that recipe's on the same data."""
+        settings = dataclasses.asdict(recipe)
+        path = self.folder / "recipe.json"
+        if not path.exists():
+            if self.folder.is_dir() and any(self.folder.iterdir()):
+                raise InputError(f"{self.folder} is not empty and holds no run; give another folder")
+            self.folder.mkdir(parents=True, exist_ok=True)
+            content = {"settings": settings, "data_fingerprint": fingerprint, "versions": versions()}
+            write_text(path, json.dumps(content, indent=2) + "\n")
+            return
+        there = self._recipe()
+        for name, value in settings.items():
+            if there["settings"].get(name) != value:
+                raise InputError(
+                    f"{self.folder} holds a run with {name}={there['settings'].get(name)!r}, not {value!r}; "
+                    "give another folder"
+                )
+        if there["data_fingerprint"] != fingerprint:
+            raise InputError(f"{self.folder} holds a run on other data; give another folder")
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run came to its end: its table of examples is written last."""
+        return (self.folder / "examples.parquet").exists()
+
+    def recipe(self) -> Recipe:
+        """The settings that the run was made with."""
+        return make_recipe(self._recipe()["settings"], where=f"{self.folder / 'recipe.json'}: ")
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """One row per evaluation, oldest first."""
+        path = self.folder / "metrics.jsonl"
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+    def write_metrics(self, rows: list[dict[str, Any]]) -> None:
+        """Replace the metrics by these rows."""
+        write_text(self.folder / "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+
+    def examples(self) -> pd.DataFrame:
+        """The table of training examples, in the order of the data set."""
+        import pandas as pd
+
+        path = self.folder / "examples.parquet"
+        if not path.exists():
+            raise MissingFileError(f"{path}: no such file; the run has not finished")
+        return pd.read_parquet(path)
+
+    def write_examples(self, table: pd.DataFrame) -> None:
+        """Write the table of training examples, which ends the run."""
+        path = self.folder / "examples.parquet"
+        part = path.with_name(f".{path.name}.part")
+        table.to_parquet(part, index=False)
+        part.replace(path)
+
+    def write_model(self, model: nn.Module) -> None:
+        """Write the weights of the network."""
+        write_safetensors(self.folder / "model.safetensors", dict(model.state_dict()), {})
+
+    def history(self) -> tuple[Tensor, Tensor]:
+        """Iterations (snapshots,) and confidences (snapshots, examples) recorded during training."""
+        path = self.folder / "history.safetensors"
+        if not path.exists():
+            raise MissingFileError(f"{path}: no such file; train with snapshots=20 to record confidences")
+        tensors, _ = read_safetensors(path)
+        return tensors["iteration"], tensors["confidence"].float()
+
+    def write_history(self, iteration: Tensor, confidence: Tensor) -> None:
+        """Write the snapshots, in half precision: they are for pictures."""
+        tensors = {"iteration": iteration, "confidence": confidence.half()}
+        write_safetensors(self.folder / "history.safetensors", tensors, {})
+
+    def _recipe(self) -> dict[str, Any]:
+        path = self.folder / "recipe.json"
+        try:
+            content: dict[str, Any] = json.loads(path.read_text())
+        except FileNotFoundError:
+            raise MissingFileError(f"{path}: no such file; {self.folder} is not a run") from None
+        except (OSError, ValueError) as error:
+            raise FileError(f"{path}: not readable: {error}") from None
+        return content
+
+
+def versions() -> dict[str, str]:
+    """What the numbers of a run may depend on besides its recipe."""
+    found = {"icelens": __version__, "torch": torch.__version__, "python": platform.python_version()}
+    if torch.cuda.is_available():
+        found["gpu"] = torch.cuda.get_device_name()
+    return {**found, "machine": platform.machine(), "threads": str(torch.get_num_threads())}
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.write_text(text)
+    part.replace(path)

@@ -1,0 +1,93 @@
+"""What a recipe trains on: the data after noise and split, on its device."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from icelens import noise
+from icelens.data import Examples, OnDevice, Split, channel_stats, digits, load
+from icelens.errors import InputError
+from icelens.train.recipe import Recipe
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The data of a run. Rows are rows of the whole training set, whatever is held out."""
+
+    train: OnDevice
+    test: OnDevice
+    clean_labels: Tensor
+    moved: Tensor
+    train_rows: Tensor
+    valid_rows: Tensor
+    classes: tuple[str, ...]
+    fingerprint: str
+
+    @property
+    def device(self) -> torch.device:
+        """Where inputs and labels lie."""
+        return self.train.labels.device
+
+
+def prepare(recipe: Recipe, split: Split | None = None) -> Task:
+    """Load the data of a recipe, or take the split that is handed in; flip labels, hold rows out."""
+    if split is None:
+        split = digits() if recipe.data == "digits" else load(recipe.data, recipe.root)
+    inputs = split.train.inputs
+    if not isinstance(inputs, Tensor):
+        raise InputError(f"data set '{recipe.data}' is text; the models of a recipe take images or features")
+    clean = split.train.labels
+    noisy = noise.add_noise(
+        recipe.noise, clean, len(split.train.classes), recipe.noise_rate, seed=recipe.seed, features=inputs
+    )
+    given = dataclasses.replace(split.train, labels=noisy.labels)
+    order = torch.randperm(len(clean), generator=torch.Generator().manual_seed(recipe.seed))
+    held_out = round(recipe.validation * len(clean))
+    train, test = _on_device(recipe, given, split.test)
+    return Task(
+        train=train,
+        test=test,
+        clean_labels=clean,
+        moved=noisy.moved,
+        train_rows=order[held_out:].sort().values,
+        valid_rows=order[:held_out].sort().values,
+        classes=split.train.classes,
+        fingerprint=fingerprint(split.train),
+    )
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of that name; "auto" is a GPU where there is one."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise InputError(f"device '{name}' cannot be used here: {str(error).splitlines()[0]}") from None
+    return device
+
+
+def fingerprint(examples: Examples) -> str:
+    """A hash of inputs and labels, by which a run knows its data again."""
+    digest = hashlib.sha256()
+    for tensor in (examples.inputs, examples.labels):
+        if isinstance(tensor, Tensor):
+            digest.update(str((tensor.dtype, tuple(tensor.shape))).encode())
+            digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def _on_device(recipe: Recipe, train: Examples, test: Examples) -> tuple[OnDevice, OnDevice]:
+    device = choose_device(recipe.device)
+    mean, std = channel_stats(train) if recipe.normalize else (None, None)
+    generator = torch.Generator(device).manual_seed(recipe.seed)
+    return (
+        OnDevice(train, device, augment=recipe.augment, mean=mean, std=std, generator=generator),
+        OnDevice(test, device, mean=mean, std=std),
+    )

@@ -1,0 +1,106 @@
+"""The command line as people run it: a subprocess, its exit code and what it prints."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from icelens.cli import main
+
+HELP_ALONE = """
+import sys
+sys.argv = ["icelens", "--help"]
+import icelens.cli
+try:
+    icelens.cli.app()
+except SystemExit:
+    pass
+assert "torch" not in sys.modules
+"""
+
+
+def icelens(*words, cwd=None):
+    command = [sys.executable, "-m", "icelens", *words]
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd, env=one_thread)
+
+
+def test_help_answers_at_once_and_without_torch():
+    subprocess.run([sys.executable, "-c", HELP_ALONE], check=True, capture_output=True)
+    taken = []
+    for _ in range(3):
+        start = time.perf_counter()
+        answer = icelens("--help")
+        taken.append(time.perf_counter() - start)
+        assert "demo" in answer.stdout
+    assert min(taken) < 0.5
+
+
+def test_version():
+    assert icelens("--version").stdout.startswith("icelens 0.")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["train", "los=gce"], "unknown setting 'los'; did you mean 'loss'?"),
+        (["train", "loss=gcee"], "unknown loss 'gcee'; did you mean 'gce'?"),
+        (["train", "model=cnnn"], "unknown model 'cnnn'; did you mean 'cnn'?"),
+        (["train", "noise=pairs"], "unknown noise 'pairs'; did you mean 'pair'?"),
+        (["train", "noise_rate=1.2"], "noise_rate must lie in [0, 1), got 1.2"),
+        (["train", "data=mnst"], "unknown data set 'mnst'; did you mean 'mnist'?"),
+        (["train", "data=mnist"], "no such file; run `icelens data get mnist --root data`"),
+        (["train", "loss_settings.qq=1", "loss=gce"], "unknown setting 'qq'"),
+        (["train", "absent.toml"], "absent.toml: no such recipe"),
+        (["train", "device=tpu9"], "device 'tpu9' cannot be used here"),
+    ],
+)
+def test_misuse_is_one_line_and_leaves_nothing_behind(words, message, tmp_path, monkeypatch, capsys):
+    # In this process: torch is loaded once and not ten times.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["icelens", *words])
+    with pytest.raises(SystemExit) as left:
+        main()
+    printed = capsys.readouterr()
+    assert left.value.code == 2
+    assert message in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert printed.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_misuse_is_exit_2_for_the_shell(tmp_path):
+    answer = icelens("train", "noise_rate=1.2", cwd=tmp_path)
+    assert (answer.returncode, answer.stderr) == (2, "icelens: noise_rate must lie in [0, 1), got 1.2\n")
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    answer = icelens("--debug", "train", "los=gce", cwd=tmp_path)
+    assert "Traceback" in answer.stderr
+
+
+def test_a_failed_run_is_exit_1(tmp_path):
+    words = ["train", "loss=cross_entropy", "optimizer=sgd", "learning_rate=1e20", "epochs=1"]
+    answer = icelens(*words, cwd=tmp_path)
+    assert answer.returncode == 1
+    assert "try a lower learning_rate" in answer.stderr
+
+
+def test_train_writes_a_run_and_says_where(tmp_path):
+    (tmp_path / "gce.toml").write_text('loss = "gce"\nnoise_rate = 0.2\nepochs = 5\n')
+    answer = icelens("train", "gce.toml", "loss_settings.q=0.5", "--out", "runs/gce", cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert "gce on digits: test accuracy" in answer.stdout
+    recipe = json.loads((tmp_path / "runs/gce/recipe.json").read_text())
+    assert recipe["settings"]["loss_settings"] == {"q": 0.5}
+    assert (tmp_path / "runs/gce/examples.parquet").exists()
+
+
+def test_train_show_prints_each_setting_with_its_meaning(tmp_path):
+    answer = icelens("train", "epochs=3", "--show", cwd=tmp_path)
+    assert "epochs = 3.0" in answer.stdout
+    assert "noise_rate" in answer.stdout
+    assert list(tmp_path.iterdir()) == []

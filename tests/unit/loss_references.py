@@ -1,0 +1,260 @@
+"""Every method as plain Python loops in float64, written from its paper. The oracle of the loss laws.
+
+A reference is made for a problem and its settings, and is then called once per training step with lists:
+`step(outputs, labels, index)` returns one loss per example and keeps whatever state the method keeps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from icelens.losses import Problem
+
+Row = list[float]
+Step = Callable[[list[Row], list[int], list[int]], Row]
+REFERENCES: dict[str, Callable[..., Step]] = {}
+
+
+def reference(*names: str) -> Callable[[Callable[..., Step]], Callable[..., Step]]:
+    def register(make: Callable[..., Step]) -> Callable[..., Step]:
+        REFERENCES.update(dict.fromkeys(names, make))
+        return make
+
+    return register
+
+
+def log_softmax(z: Row) -> Row:
+    largest = max(z)
+    total = 0.0
+    for z_k in z:
+        total += math.exp(z_k - largest)
+    return [z_k - largest - math.log(total) for z_k in z]
+
+
+def softmax(z: Row) -> Row:
+    return [math.exp(log_p_k) for log_p_k in log_softmax(z)]
+
+
+def of_each(one: Callable[[Row, int], float]) -> Step:
+    """A step of a method without state, from its loss of one example."""
+
+    def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
+        return [one(z, y) for z, y in zip(outputs, labels, strict=True)]
+
+    return step
+
+
+@reference("cross_entropy")
+def _(problem: Problem, state: Any) -> Step:
+    return of_each(lambda z, y: -log_softmax(z)[y])
+
+
+@reference("label_smoothing")
+def _(problem: Problem, state: Any, smoothing: float) -> Step:
+    def one(z: Row, y: int) -> float:
+        loss = 0.0
+        for k, log_p_k in enumerate(log_softmax(z)):
+            target = smoothing / len(z) + (1 - smoothing if k == y else 0.0)
+            loss -= target * log_p_k
+        return loss
+
+    return of_each(one)
+
+
+@reference("soft_bootstrapping")
+def _(problem: Problem, state: Any, beta: float) -> Step:
+    """Reed et al., Eq. 6."""
+
+    def one(z: Row, y: int) -> float:
+        loss = 0.0
+        for k, log_p_k in enumerate(log_softmax(z)):
+            loss -= (beta * (k == y) + (1 - beta) * math.exp(log_p_k)) * log_p_k
+        return loss
+
+    return of_each(one)
+
+
+@reference("hard_bootstrapping")
+def _(problem: Problem, state: Any, beta: float) -> Step:
+    """Reed et al., Eq. 7: the guess is the one-hot vector of the most probable class."""
+
+    def one(z: Row, y: int) -> float:
+        guess = z.index(max(z))
+        loss = 0.0
+        for k, log_p_k in enumerate(log_softmax(z)):
+            loss -= (beta * (k == y) + (1 - beta) * (k == guess)) * log_p_k
+        return loss
+
+    return of_each(one)
+
+
+@reference("gce")
+def _(problem: Problem, state: Any, q: float) -> Step:
+    """Zhang and Sabuncu, Eq. 6, without the truncation of Eq. 9."""
+    return of_each(lambda z, y: (1 - softmax(z)[y] ** q) / q)
+
+
+@reference("sce")
+def _(problem: Problem, state: Any, alpha: float, beta: float, log_zero: float) -> Step:
+    """Wang et al., Eq. 6 and 7: −Σ_k p_k log y_k, where log 0 is A and log 1 is 0."""
+
+    def one(z: Row, y: int) -> float:
+        reverse = 0.0
+        for k, p_k in enumerate(softmax(z)):
+            reverse -= p_k * (0.0 if k == y else log_zero)
+        return -alpha * log_softmax(z)[y] + beta * reverse
+
+    return of_each(one)
+
+
+@reference("forward")
+def _(problem: Problem, state: Any) -> Step:
+    """Patrini et al., Theorem 2."""
+    transition = problem.transition.tolist()
+
+    def one(z: Row, y: int) -> float:
+        seen = 0.0
+        for i, p_i in enumerate(softmax(z)):
+            seen += p_i * transition[i][y]
+        return -math.log(seen)
+
+    return of_each(one)
+
+
+@reference("adaptation")
+def _(problem: Problem, state: Any) -> Step:
+    """Goldberger and Ben-Reuven, the "complex" model: row i of T(x) is a softmax of its own."""
+    classes = problem.classes
+
+    def one(outputs: Row, y: int) -> float:
+        seen = 0.0
+        for i, p_i in enumerate(softmax(outputs[:classes])):
+            row = outputs[classes + i * classes : classes + (i + 1) * classes]
+            seen += p_i * softmax(row)[y]
+        return -math.log(seen)
+
+    return of_each(one)
+
+
+@reference("dac")
+def _(
+    problem: Problem, state: Any, *, warmup: float, alpha_final: float, divisor: float, momentum: float
+) -> Step:
+    """Thulasidasan et al., Eq. 1 and Algorithm 1, one stage, α raised at every step."""
+    warm_steps = round(warmup * problem.steps)
+    now = {"step": 0, "average": None, "first": None}
+
+    def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
+        kept, log_kept, over_all = [], [], []
+        for z, y in zip(outputs, labels, strict=True):
+            log_p = log_softmax(z)
+            # log(1 − a) by the other classes' probabilities, which does not cancel.
+            log_one_minus_a = math.log(sum(softmax(z)[:-1]))
+            cross_entropy = -(log_p[y] - log_one_minus_a)
+            kept.append(math.exp(log_one_minus_a) * cross_entropy)
+            log_kept.append(log_one_minus_a)
+            over_all.append(-log_p[y])
+        t, mean = now["step"], sum(kept) / len(kept)
+        now["step"] += 1
+        if t <= warm_steps:
+            old = now["average"]
+            now["average"] = mean if old is None else (1 - momentum) * old + momentum * mean
+        if t < warm_steps:
+            return over_all
+        if now["first"] is None:
+            now["first"] = now["average"] / divisor
+        done = (t - warm_steps) / max(1, problem.steps - 1 - warm_steps)
+        alpha = now["first"] + (alpha_final - now["first"]) * done
+        return [k - alpha * log_k for k, log_k in zip(kept, log_kept, strict=True)]
+
+    return step
+
+
+def ice(problem: Problem, start: float, visit: Callable[[Row, int, float], tuple[float, float]]) -> Step:
+    """`visit` gives the loss and how far v moves; every visit of a batch reads the v from before it."""
+    v = [start] * problem.examples
+
+    def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
+        seen = [visit(z, y, v[i]) for z, y, i in zip(outputs, labels, index, strict=True)]
+        for i, (_, move) in zip(index, seen, strict=True):
+            v[i] += move
+        return [loss for loss, _ in seen]
+
+    return step
+
+
+@reference("ice_linear")
+def _(problem: Problem, state: Any, step_size: float, start: float) -> Step:
+    """Zhang and Sugiyama; d log q_y / dv = r − C."""
+
+    def visit(z: Row, y: int, v: float) -> tuple[float, float]:
+        c, p_y = 1 / (1 + math.exp(-v)), softmax(z)[y]
+        q_y = c * p_y + (1 - c) / len(z)
+        return -math.log(q_y), step_size * (c * p_y / q_y - c)
+
+    return ice(problem, start, visit)
+
+
+@reference("ice_power")
+def _(problem: Problem, state: Any, step_size: float, start: float) -> Step:
+    """Zhang and Sugiyama; d log q_y / dC = Σ_j q_j log(p_y / p_j), and dC/dv = C(1 − C)."""
+
+    def visit(z: Row, y: int, v: float) -> tuple[float, float]:
+        c, log_p = 1 / (1 + math.exp(-v)), log_softmax(z)
+        q = softmax([c * log_p_k for log_p_k in log_p])
+        slope = 0.0
+        for q_j, log_p_j in zip(q, log_p, strict=True):
+            slope += q_j * (log_p[y] - log_p_j)
+        return -math.log(q[y]), step_size * c * (1 - c) * slope
+
+    return ice(problem, start, visit)
+
+
+@reference("elr")
+def _(problem: Problem, state: Any, strength: float, beta: float) -> Step:
+    """Liu et al. 2020, Eq. 6 with the targets of Eq. 9, and the authors' bounds on p."""
+    target = [[0.0] * problem.classes for _ in range(problem.examples)]
+
+    def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
+        losses = []
+        for z, y, i in zip(outputs, labels, index, strict=True):
+            p = [min(max(p_k, 1e-4), 1 - 1e-4) for p_k in softmax(z)]
+            agreement = 0.0
+            for k in range(problem.classes):
+                target[i][k] = beta * target[i][k] + (1 - beta) * p[k] / sum(p)
+                agreement += target[i][k] * p[k]
+            losses.append(-log_softmax(z)[y] + strength * math.log(1 - agreement))
+        return losses
+
+    return step
+
+
+@reference("sop")
+def _(problem: Problem, state: Any, *, step_u: float, step_v: float, scale: float, floor: float) -> Step:
+    """Liu et al. 2022, Algorithm 1: u by the cross entropy, v by the squared error of the guess.
+
+    Gradients are those of the bounded loss: none where a bound is active.
+    """
+    u, v = state["u"].tolist(), state["v"].tolist()
+
+    def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
+        losses = []
+        for z, y, i in zip(outputs, labels, index, strict=True):
+            p, guess = softmax(z), z.index(max(z))
+            raw = []
+            for k, p_k in enumerate(p):
+                raw.append(p_k + min(u[i] ** 2, 1.0) if k == y else p_k - min(v[i][k] ** 2, 1.0))
+            total = sum(max(r, floor) for r in raw)
+            q_y = max(raw[y], floor) / total
+            losses.append(-math.log(max(q_y, floor)))
+            if raw[y] >= floor and q_y >= floor and u[i] ** 2 <= 1:
+                u[i] -= step_u * -(1 / raw[y] - 1 / total) * 2 * u[i]
+            for k in range(problem.classes):
+                if k != y and v[i][k] ** 2 <= 1:
+                    residual = (k == guess) - v[i][k] ** 2
+                    v[i][k] -= step_v * 2 * residual * -2 * v[i][k]
+        return losses
+
+    return step

@@ -1,0 +1,154 @@
+"""Several processes with gloo: every rank holds the same table, and it is that of one process."""
+
+import copy
+import multiprocessing
+import os
+import sys
+import warnings
+from datetime import timedelta
+
+import pytest
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from icelens.errors import TrainingError
+from icelens.losses import ICELoss
+
+EXAMPLES, CLASSES, GLOBAL_BATCH = 40, 4, 24
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_import_of_torch():
+    """Workers are forked from a server that has paid for it."""
+    multiprocessing.get_context("forkserver").set_forkserver_preload(["torch", "icelens.losses"])
+
+
+def run(worker, ranks, folder, *args):
+    """What the worker returns in each rank."""
+    torch.multiprocessing.start_processes(
+        in_group, (worker, ranks, folder, args), nprocs=ranks, start_method="forkserver"
+    )
+    return [torch.load(folder / f"{worker.__name__}-{ranks}-{rank}.pt") for rank in range(ranks)]
+
+
+def in_group(rank, worker, ranks, folder, args):
+    torch.set_num_threads(1)
+    warnings.simplefilter("error")
+    group = f"{worker.__name__}-{ranks}"
+    if sys.platform == "linux":
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+    dist.init_process_group("gloo", f"file://{folder}/{group}", timedelta(seconds=60), ranks, rank)
+    result = worker(rank, ranks, *args)
+    dist.barrier()
+    dist.destroy_process_group()
+    torch.save(result, folder / f"{group}-{rank}.pt")
+
+
+def share(rank, ranks, step):
+    """An uneven part of the global batch, another one in every step, now and then nothing."""
+    cuts = (
+        torch.rand(ranks - 1, generator=torch.Generator().manual_seed(step))
+        .mul(GLOBAL_BATCH)
+        .long()
+        .sort()[0]
+    )
+    bounds = [0, *cuts.tolist(), GLOBAL_BATCH]
+    return slice(bounds[rank], bounds[rank + 1])
+
+
+def trained(rank, ranks, steps, transform):
+    """A float64 network and its table after some steps on the same global batches, whatever the ranks."""
+    data = torch.Generator().manual_seed(0)
+    x = torch.randn(EXAMPLES, 3, dtype=torch.float64, generator=data)
+    labels = torch.randint(CLASSES, (EXAMPLES,), generator=data)
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, CLASSES)).double()
+    wrapped = DistributedDataParallel(model) if dist.is_initialized() else model
+    loss_fn = ICELoss(EXAMPLES, transform=transform, reduction="sum", capacity=GLOBAL_BATCH)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for step in range(steps):
+        index = torch.randint(EXAMPLES, (GLOBAL_BATCH,), generator=data)[share(rank, ranks, step)]
+        optimizer.zero_grad()
+        # DDP takes the mean over ranks.
+        (loss_fn(wrapped(x[index]), labels[index], index) * ranks / GLOBAL_BATCH).backward()
+        optimizer.step()
+    return {"v": loss_fn.table.v, **model.state_dict()}
+
+
+def check_ranks_against_one_process(folder, steps, transform):
+    single = trained(0, 1, steps, transform)
+    assert single["v"].std() > 0.5
+    for ranks in (1, 2, 4):
+        results = run(trained, ranks, folder, steps, transform)
+        for result in results:
+            assert torch.equal(result["v"], results[0]["v"])
+            for name, expected in single.items():
+                torch.testing.assert_close(result[name], expected, rtol=0, atol=1e-6)
+
+
+def test_every_rank_holds_the_table_of_one_process(tmp_path):
+    check_ranks_against_one_process(tmp_path, 50, "linear")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transform", ["linear", "power"])
+def test_every_rank_holds_the_table_of_one_process_after_200_steps(tmp_path, transform):
+    check_ranks_against_one_process(tmp_path, 200, transform)
+
+
+class WithLoss(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.body, self.loss_fn = nn.Linear(3, CLASSES), ICELoss(EXAMPLES, weight=torch.ones(CLASSES))
+
+    def forward(self, x, labels, index):
+        return self.loss_fn(self.body(x), labels, index)
+
+
+def with_loss_inside(rank, ranks):
+    module = WithLoss()
+    module.loss_fn.table.v.fill_(float(rank))  # a broadcast would make them all 0
+    wrapped = DistributedDataParallel(module)
+    index = torch.arange(10) + 5 * rank
+    for _ in range(2):
+        wrapped(torch.randn(10, 3), index % CLASSES, index).backward()
+    return {
+        "v": module.loss_fn.table.v,
+        "seen": [name for name, _ in [*wrapped.named_parameters(), *wrapped.named_buffers()]],
+        "gradient": module.body.weight.grad,
+    }
+
+
+def beyond_capacity(rank, ranks):
+    """Every rank agrees on the largest first batch, 7 rows, and then hands in 8."""
+    loss_fn, said = ICELoss(EXAMPLES), []
+    for rows in (6 + rank, 3, 8):
+        logits, index = torch.randn(rows, CLASSES, requires_grad=True), torch.arange(rows)
+        before = copy.deepcopy(loss_fn.table.v)
+        try:
+            loss_fn(logits, index % CLASSES, index)
+        except TrainingError as error:
+            said.append(str(error))
+            assert torch.equal(loss_fn.table.v, before)
+    return {"said": said, "capacity": loss_fn.table.capacity}
+
+
+def test_a_loss_inside_the_wrapped_module_is_not_broadcast(tmp_path):
+    results = run(with_loss_inside, 2, tmp_path)
+    for rank, result in enumerate(results):
+        assert not [name for name in result["seen"] if "table" in name]
+        assert (result["v"][15:] == rank).all()
+        assert (result["v"][:15] != rank).all()  # rows 0–9 of rank 0 and 5–14 of rank 1, on both
+    assert torch.equal(results[0]["gradient"], results[1]["gradient"])
+
+
+def test_a_batch_beyond_the_agreed_capacity_is_a_clear_error(tmp_path):
+    for result in run(beyond_capacity, 2, tmp_path):
+        assert result["capacity"] == 7
+        assert result["said"] == [
+            "a batch of 8 rows is larger than the 7 that the ranks agreed on at the first step; "
+            "pass capacity=8 or the largest batch there is"
+        ]

@@ -1,0 +1,58 @@
+import dataclasses
+
+import pytest
+
+from icelens.errors import FileError, InputError, MissingFileError
+from icelens.train import SETTINGS, Recipe, make_recipe, read_recipe
+
+
+def test_every_setting_says_what_it_means():
+    assert set(SETTINGS) == {field.name for field in dataclasses.fields(Recipe)}
+    assert all(meaning.endswith(".") for meaning in SETTINGS.values())
+
+
+def test_a_file_then_overrides(tmp_path):
+    path = tmp_path / "gce.toml"
+    path.write_text('loss = "gce"\nepochs = 3\n[loss_settings]\nq = 0.5\n')
+    recipe = read_recipe(path, ["epochs=7", "loss_settings.q=0.25", "model=cnn", "normalize=true"])
+    assert (recipe.loss, recipe.epochs, recipe.loss_settings) == ("gce", 7.0, {"q": 0.25})
+    assert (recipe.model, recipe.normalize) == ("cnn", True)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("los=gce", "unknown setting 'los'; did you mean 'loss'?"),
+        ("noise_rate=1.2", r"noise_rate must lie in \[0, 1\), got 1.2"),
+        ("validation=1.0", r"validation must lie in \[0, 1\), got 1.0"),
+        ("seed=1.5", "seed must be a int, got 1.5"),
+        ("seed=true", "seed must be a int, got True"),
+        ("epochs=many", "epochs must be a float, got 'many'"),
+        ("batch_size=0", "batch_size must be at least 1, got 0"),
+        ("epochs=0", "iterations and epochs are both 0"),
+        ("optimizer=adamm", "unknown optimizer 'adamm'; did you mean 'adam'?"),
+        ("schedule=cosine", "unknown schedule 'cosine'"),
+        ("loss", "'loss' is not of the form key=value"),
+        ("seed.x=1", "only model_settings and loss_settings"),
+    ],
+)
+def test_one_clear_line_for_a_bad_override(override, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read_recipe(overrides=[override])
+    assert "\n" not in str(caught.value)
+
+
+def test_errors_name_the_file(tmp_path):
+    path = tmp_path / "cifar.toml"
+    path.write_text('los = "gce"\n')
+    with pytest.raises(InputError, match=r"cifar.toml: unknown setting 'los'; did you mean 'loss'\?"):
+        read_recipe(path)
+    path.write_text("loss = \n")
+    with pytest.raises(FileError, match=r"cifar.toml: not a recipe in TOML"):
+        read_recipe(path)
+    with pytest.raises(MissingFileError, match=r"absent.toml: no such recipe"):
+        read_recipe(tmp_path / "absent.toml")
+
+
+def test_whole_numbers_are_floats_where_floats_are_wanted():
+    assert make_recipe({"learning_rate": 1}).learning_rate == 1.0
