@@ -67,7 +67,7 @@ class Confidence(nn.Module):
         device = self.v.device
         # To a CPU, a copy that does not block can be read before it has arrived.
         index, kept = index.to(device, torch.int64, non_blocking=device.type != "cpu"), kept.to(device)
-        index = torch.where(kept, index, 0)
+        index = index * kept
         rows = index.clamp(0, self.examples - 1)
         if index.numel():
             low, high = index.aminmax()
@@ -108,7 +108,7 @@ class Confidence(nn.Module):
         them makes the same update.
         """
         step = step.detach().to(self.v.device, torch.float32)
-        step = torch.where(movable, torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0), 0.0)
+        step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0) * movable
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             rows, step = self._of_all_ranks(rows, step)
             # Sorts by row before it adds on CUDA, where index_add_ adds in any order.

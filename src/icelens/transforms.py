@@ -76,7 +76,7 @@ def linear_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor
 def power_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """log q_y of the power transformation at the given label alone, and its derivative in v.
 
-    With logits z the derivative is  C·(1 − C)·Σ_j q_j·(z_y − z_j). It grows with the scale of the logits.
+    With logits z the derivative is  C·(1 − C)·(z_y − Σ_j q_j z_j). It grows with the scale of the logits.
 
     Returns:
         log q_y, (batch,), differentiable in logits and v; and d log q_y / dv, (batch,), a plain value.
@@ -86,9 +86,11 @@ def power_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]
     log_q = F.log_softmax(torch.sigmoid(v)[:, None] * z, -1)
     log_q_y = -F.nll_loss(log_q, labels, reduction="none")
     with torch.no_grad():
-        # A class ruled out by a logit of −inf has q_j = 0 and must add 0, not 0·∞.
-        gap = (z.gather(-1, labels[:, None]) - z).clamp_(max=torch.finfo(z.dtype).max)
-        slope = torch.sigmoid(v) * torch.sigmoid(-v) * (log_q.exp() * gap).sum(-1)
+        # A class ruled out by a logit of −inf has q_j z_j = 0·∞, which is NaN and must count as 0. A row that
+        # is NaN in earnest stays so, by z_y: centring has spread it to all of the row.
+        mean_z = log_q.exp().mul_(z).nansum(-1)
+        z_y = z.gather(-1, labels[:, None]).squeeze(-1)
+        slope = torch.sigmoid(v) * torch.sigmoid(-v) * (z_y - mean_z)
     return log_q_y, slope
 
 

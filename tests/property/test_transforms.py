@@ -153,6 +153,13 @@ def plain_slope(name, c, p, q, label):
 @every_transform
 @laws
 @given(problems(written_out()))
+@example(
+    (
+        torch.tensor([[9999.3, 9998.1, 1e4]], dtype=torch.float64),
+        torch.tensor([0]),
+        torch.tensor([0.3], dtype=torch.float64),
+    )
+)
 def test_float64_is_exact_to_its_last_digits(name, problem):
     logits, labels, v = problem
     h = TRANSFORMS[name].everywhere(logits, v)[0]

@@ -1,4 +1,4 @@
-"""What goes wrong around a table of confidences, and what the user is told: DESIGN.md's hazards, one by one."""
+"""What goes wrong around a table of confidences, and what the user is told: the hazards, one by one."""
 
 import pytest
 import torch

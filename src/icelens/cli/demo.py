@@ -37,6 +37,7 @@ def _print(outcomes: list[Outcome], out: Path) -> None:
     console.print(f"1,348 handwritten digits, {flipped:.0f} of their labels flipped; tested on 449 others.\n")
     console.print(table)
     console.print(_difference(outcomes), soft_wrap=True)
+    console.print("Found: among as many of its lowest confidences as labels were flipped.")
     console.print(
         f"\nLook at    {out / 'least_trusted.png'}   the least trusted digits: index, given label → guess\n"
         f"           {out / 'confidence.png'}      how the confidences part during training\n"
@@ -54,7 +55,7 @@ def _accuracy(outcomes: list[Outcome], name: str) -> str:
 
 def _found(outcomes: list[Outcome]) -> str:
     found, flipped = sum(o.found for o in outcomes), sum(o.flipped for o in outcomes)
-    return f"{found} of {flipped} ({found / flipped:.1%}) among as many lowest confidences"
+    return f"{found} of {flipped} ({found / flipped:.1%})"
 
 
 def _difference(outcomes: list[Outcome]) -> str:

@@ -81,7 +81,7 @@ class ICELoss(nn.Module):
                 )
             return self._cross_entropy(wide(logits), labels)
         kept = labels != self.ignore_index
-        labels = torch.where(kept, labels, 0)
+        labels = labels * kept  # class 0 where ignored
         self.table.follow(logits.device)
         rows, movable = self.table.rows(index, kept)
         v = self.table.read(rows, once=learning).to(logits.device)

@@ -1,0 +1,154 @@
+"""The main laws of ICELoss again, on CUDA, where a wrong index must be neither an assert nor a wait."""
+
+import pytest
+import torch
+from torch import nn
+
+from icelens.errors import IndexRangeError
+from icelens.losses import ICELoss
+
+pytestmark = pytest.mark.gpu
+every_transform = pytest.mark.parametrize("transform", ["linear", "power"])
+
+
+def batch(rows=64, classes=10, examples=40):
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(rows, classes, generator=generator)
+    labels = torch.randint(classes, (rows,), generator=generator)
+    return logits, labels, torch.randint(examples, (rows,), generator=generator)
+
+
+def on_cuda(*tensors):
+    return [tensor.cuda() for tensor in tensors]
+
+
+@every_transform
+def test_cuda_is_the_cpu_with_repeated_indices_and_the_table_follows_the_logits(transform):
+    here, there = ICELoss(40, transform=transform), ICELoss(40, transform=transform)
+    logits, labels, index = batch()
+    labels[0] = -100
+    for _ in range(3):
+        cpu, gpu = logits.clone().requires_grad_(), logits.cuda().requires_grad_()
+        expected, loss = here(cpu, labels, index), there(gpu, labels.cuda(), index.cuda())
+        expected.backward()
+        loss.backward()
+        torch.testing.assert_close(loss.cpu(), expected)
+        torch.testing.assert_close(gpu.grad.cpu(), cpu.grad)
+    assert there.table.v.is_cuda
+    torch.testing.assert_close(there.table.v.cpu(), here.table.v, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("index_device", ["cpu", "cuda"])
+def test_a_table_given_a_place_stays_there(index_device):
+    here, there = ICELoss(40), ICELoss(40, device="cpu")
+    logits, labels, index = batch()
+    here(logits.requires_grad_(), labels, index)
+    there(logits.detach().cuda().requires_grad_(), labels.cuda(), index.to(index_device))
+    assert there.table.v.device.type == "cpu"
+    torch.testing.assert_close(there.table.v, here.table.v, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [-1, 40, 2**40])
+@pytest.mark.parametrize("read", [ICELoss.confidence, ICELoss.state_dict])
+def test_an_index_out_of_range_is_no_assert_moves_no_row_and_is_an_error_when_the_table_is_read(wrong, read):
+    loss_fn, expected = ICELoss(40), ICELoss(40)
+    logits, labels, index = on_cuda(*batch())
+    logits.requires_grad_()
+    expected(logits[1:], labels[1:], index[1:])
+    index[0] = wrong
+    loss_fn(logits, labels, index).backward()
+    torch.cuda.synchronize()
+    torch.testing.assert_close(loss_fn.table.v, expected.table.v, rtol=1e-5, atol=1e-5)
+    with pytest.raises(IndexRangeError, match=f"^index {wrong} is not a row"):
+        read(loss_fn)
+    read(loss_fn)
+
+
+def test_a_step_never_waits_for_the_device():
+    loss_fn = ICELoss(40)
+    logits, labels, index = on_cuda(*batch())
+    loss_fn(logits.requires_grad_(), labels, index).backward()
+    torch.cuda.synchronize()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        loss_fn(logits, labels, index).backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_ignored_rows_and_infinite_logits():
+    loss_fn = ICELoss(40)
+    logits, labels, _ = on_cuda(*batch(rows=4))
+    labels[1], logits[2, 0] = -100, torch.inf
+    loss_fn(logits.requires_grad_(), labels, torch.tensor([3, 10**9, 5, 7]).cuda())
+    assert loss_fn.confidence().ne(0.5).nonzero().flatten().tolist() == [3, 7]
+
+
+@every_transform
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_autocast_and_a_loss_scale(transform, dtype):
+    torch.manual_seed(0)
+    model = nn.Linear(6, 10).cuda()
+    plain, scaled = ICELoss(40, transform=transform), ICELoss(40, transform=transform)
+    _, labels, index = on_cuda(*batch())
+    with torch.autocast("cuda", dtype):
+        logits = model(torch.randn(64, 6, device="cuda"))
+        assert logits.dtype == dtype
+        loss = scaled(logits, labels, index)
+    assert loss.dtype == torch.float32
+    (loss * 65536).backward()
+    plain(logits.detach().float(), labels, index)
+    torch.testing.assert_close(scaled.table.v, plain.table.v, rtol=1e-5, atol=1e-5)
+    assert model.weight.grad.isfinite().all()
+
+
+def test_half_never_shortens_the_table():
+    loss_fn = ICELoss(40).cuda().half()
+    assert loss_fn.table.v.dtype == torch.float32
+    assert loss_fn.table.v.is_cuda
+
+
+def test_a_table_moved_during_validation_can_still_be_trained():
+    loss_fn = ICELoss(40)
+    logits, labels, index = on_cuda(*batch())
+    with torch.inference_mode():
+        loss_fn(logits, labels, index)
+    loss_fn(logits.requires_grad_(), labels, index)
+    assert (loss_fn.confidence() != 0.5).any()
+
+
+@pytest.mark.filterwarnings("ignore")  # what torch says of itself while it compiles
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+def test_compiled_it_is_the_same(mode):
+    eager, twin = ICELoss(40), ICELoss(40)
+    torch._dynamo.reset()
+    graph = torch.compile(twin, fullgraph=True, mode=mode)
+    logits, labels, index = on_cuda(*batch())
+    eager.table.follow(logits.device)
+    twin.table.follow(logits.device)
+    logits.requires_grad_()
+    for step_size in (1.0, 1.0, 0.5, 0.25):
+        eager.step_size = twin.step_size = step_size
+        torch.compiler.cudagraph_mark_step_begin()
+        got = torch.autograd.grad(graph(logits, labels, index), logits)[0].clone()
+        torch.testing.assert_close(got, torch.autograd.grad(eager(logits, labels, index), logits)[0])
+        torch.testing.assert_close(twin.table.v, eager.table.v, rtol=1e-5, atol=1e-5)
+
+
+def test_a_captured_graph_can_be_replayed():
+    eager, captured = ICELoss(40, step_size=0.1), ICELoss(40, step_size=0.1)
+    logits, labels, index = on_cuda(*batch())
+    logits.requires_grad_()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        torch.autograd.grad(captured(logits, labels, index), logits)
+    torch.cuda.current_stream().wait_stream(side)
+    captured.table.v.zero_()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = captured(logits, labels, index)
+    for _ in range(3):
+        graph.replay()
+        torch.testing.assert_close(loss, eager(logits, labels, index))
+    torch.testing.assert_close(captured.table.v, eager.table.v, rtol=1e-5, atol=1e-5)
