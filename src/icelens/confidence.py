@@ -84,7 +84,9 @@ class Confidence(nn.Module):
         confidences that the first run has already moved.
         """
         if not once:
-            return self.v[rows]
+            return self.v.index_select(0, rows)
+        if not torch.compiler.is_compiling():
+            return _read_once(self.v, rows)
         v: Tensor = torch.ops.icelens.read_once(self.v, rows)
         return v
 
@@ -101,14 +103,16 @@ class Confidence(nn.Module):
             f"(0–{self.examples - 1}); index must be the example's position in the training set"
         )
 
-    def update(self, rows: Tensor, step: Tensor, movable: Tensor) -> None:
+    def update(self, rows: Tensor, step: Tensor, movable: Tensor | None = None) -> None:
         """Add `step` to the rows; repeated rows each count, and a step that is not finite is none.
 
+        `movable` says which rows may move; without it the steps are taken to be finite and all of them do.
         Where torch.distributed runs, all ranks exchange their rows and steps first, so that each of
         them makes the same update.
         """
         step = step.detach().to(self.v.device, torch.float32)
-        step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0) * movable
+        if movable is not None:
+            step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0) * movable
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             rows, step = self._of_all_ranks(rows, step)
             # Sorts by row before it adds on CUDA, where index_add_ adds in any order.
@@ -171,13 +175,18 @@ class Confidence(nn.Module):
         return f"examples={self.examples}"
 
 
-def _read_once(v: Tensor, rows: Tensor) -> Tensor:
+def refuse_recomputation() -> None:
+    """Raise inside backward(), where only activation checkpointing would run a loss again."""
     if torch._C._current_graph_task_id() != -1:
         raise TrainingError(
             "ICELoss ran again inside backward(): activation checkpointing must not include the loss; "
             "checkpoint the model alone"
         )
-    return v[rows]
+
+
+def _read_once(v: Tensor, rows: Tensor) -> Tensor:
+    refuse_recomputation()
+    return v.index_select(0, rows)
 
 
 # As an operator, a compiled graph asks when it runs; a plain `if` would be answered once, while tracing.

@@ -152,3 +152,29 @@ def test_a_captured_graph_can_be_replayed():
         graph.replay()
         torch.testing.assert_close(loss, eager(logits, labels, index))
     torch.testing.assert_close(captured.table.v, eager.table.v, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [1, 64, 1000])
+def test_the_fused_kernel_is_the_plain_operations_to_the_second_derivative(rows):
+    fused, plain = ICELoss(40), ICELoss(40)
+    start = 5 * torch.randn(40, device="cuda")
+    logits, labels, index = on_cuda(*batch(rows=rows))
+    labels[-1], index[-1] = -100, 10**9
+    logits.requires_grad_()
+    found = []
+    for loss_fn, way in ((fused, ICELoss._fused), (plain, ICELoss._plain)):
+        loss_fn.table.follow(logits.device)
+        loss_fn.table.v.copy_(start)
+        losses, at, step, movable = way(loss_fn, logits, labels, index, True)
+        (first,) = torch.autograd.grad((losses**2).sum(), logits, create_graph=True)
+        (second,) = torch.autograd.grad((first**2).sum(), logits)
+        step = step if movable is None else step * movable
+        found.append((losses, at, step, first, second))
+    for mine, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_the_fused_kernel_is_what_runs(monkeypatch):
+    logits, labels, index = on_cuda(*batch())
+    monkeypatch.setattr(ICELoss, "_plain", None)
+    ICELoss(40)(logits.requires_grad_(), labels, index).backward()

@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from icelens.confidence import Confidence
+from icelens import fused
+from icelens.confidence import Confidence, refuse_recomputation
 from icelens.errors import InputError, unknown
-from icelens.losses.reduction import REDUCTIONS, check_labels, reduced
+from icelens.losses.reduction import REDUCTIONS, check_batch, reduced
 from icelens.transforms import TRANSFORMS, wide
 
 
@@ -69,9 +70,7 @@ class ICELoss(nn.Module):
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; see the class."""
-        _check_shapes(logits, labels, index)
-        labels = labels.to(torch.int64)  # in a uint8, an ignore_index of −100 would be class 156
-        check_labels(labels, logits.shape[-1], self.ignore_index)
+        labels = check_batch(logits, labels, index=index, ignore_index=self.ignore_index)
         learning = self.training and torch.is_grad_enabled()
         if index is None:
             if learning:
@@ -80,15 +79,39 @@ class ICELoss(nn.Module):
                     "in eval() or under torch.no_grad()"
                 )
             return self._cross_entropy(wide(logits), labels)
-        kept = labels != self.ignore_index
-        labels = labels * kept  # class 0 where ignored
         self.table.follow(logits.device)
-        rows, movable = self.table.rows(index, kept)
-        v = self.table.read(rows, once=learning).to(logits.device)
-        log_q_y, slope = TRANSFORMS[self.transform].at(logits, labels, v)
+        if self.transform == "linear" and fused.usable(logits, self.table.v):
+            found = self._fused(logits, labels, index, learning)
+        else:
+            found = self._plain(logits, labels, index, learning)
         if learning:
-            self.table.update(rows, self.step_size * slope, movable)
-        return self._reduced(-log_q_y, labels, kept)
+            self.table.update(found.rows, self.step_size * found.step, found.movable)
+        return self._reduced(found.losses, labels)
+
+    def _plain(self, logits: Tensor, labels: Tensor, index: Tensor, learning: bool) -> fused.Rows:
+        ignored = labels == self.ignore_index
+        rows, movable = self.table.rows(index, ~ignored)
+        v = self.table.read(rows, once=learning).to(logits.device)
+        at = TRANSFORMS[self.transform].at
+        log_q_y, slope = at(logits, labels.masked_fill(ignored, 0), v)
+        # masked_fill and not where: torch copies where's scalar to the device, and waits for it.
+        return fused.Rows(-log_q_y.masked_fill(ignored, 0.0), rows, slope, movable)
+
+    def _fused(self, logits: Tensor, labels: Tensor, index: Tensor, learning: bool) -> fused.Rows:
+        if learning:
+            refuse_recomputation()
+        negative_log_p = F.cross_entropy(
+            wide(logits), labels, ignore_index=self.ignore_index, reduction="none"
+        )
+        index = index.to(logits.device, torch.int64, non_blocking=True)
+        return fused.linear_rows(
+            negative_log_p,
+            labels,
+            index,
+            self.table,
+            classes=logits.shape[-1],
+            ignore_index=self.ignore_index,
+        )
 
     def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
         weight = None if self.weight is None else self.weight.to(logits)
@@ -96,10 +119,10 @@ class ICELoss(nn.Module):
             logits, labels, weight, ignore_index=self.ignore_index, reduction=self.reduction
         )
 
-    def _reduced(self, losses: Tensor, labels: Tensor, kept: Tensor) -> Tensor:
-        losses = torch.where(kept, losses, 0.0)
+    def _reduced(self, losses: Tensor, labels: Tensor) -> Tensor:
+        kept = labels != self.ignore_index
         if self.weight is not None:
-            return reduced(losses, self.reduction, kept * self.weight.to(losses)[labels])
+            return reduced(losses, self.reduction, kept * self.weight.to(losses)[labels * kept])
         if self.reduction == "mean":
             return losses.sum() / kept.sum()
         return reduced(losses, self.reduction)
@@ -108,27 +131,3 @@ class ICELoss(nn.Module):
         """The confidence C of every training example, (examples,); low = suspicious."""
         confidence: Tensor = self.table()
         return confidence
-
-
-def _check_shapes(logits: Tensor, labels: Tensor, index: Tensor | None) -> None:
-    if logits.ndim != 2 or not logits.shape[-1] or not logits.dtype.is_floating_point:
-        raise InputError(f"logits must be (batch, classes) floats, got {_kind(logits)}")
-    if labels.ndim != 1 or not _holds_integers(labels):
-        raise InputError(f"labels must be (batch,) integers, got {_kind(labels)}")
-    if len(labels) != len(logits):
-        raise InputError(f"logits hold {len(logits)} rows but labels {len(labels)}")
-    if index is None:
-        return
-    if not isinstance(index, Tensor):
-        raise InputError(f"index must be a tensor of integers, got {type(index).__name__}")
-    if index.shape != labels.shape or not _holds_integers(index):
-        raise InputError(f"index must be (batch,) = ({len(labels)},) integers, got {_kind(index)}")
-
-
-def _holds_integers(tensor: Tensor) -> bool:
-    dtype = tensor.dtype
-    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
-
-
-def _kind(tensor: Tensor) -> str:
-    return f"{tensor.dtype}, shape {tuple(tensor.shape)}"

@@ -33,6 +33,7 @@ def check_batch(
     *,
     columns: int | None = None,
     index: Tensor | None = None,
+    ignore_index: int | None = None,
 ) -> Tensor:
     """Raise for a batch that no loss can use; every loss calls this once, with what it is handed.
 
@@ -42,26 +43,30 @@ def check_batch(
         classes: K; None is one for each column.
         columns: how many columns there must be; None is any number.
         index: (batch,), the rows of the data set.
+        ignore_index: a label that is no class and yet allowed.
 
     Returns:
         The labels as int64, which torch's losses insist on.
     """
-    if outputs.ndim != 2 or not outputs.dtype.is_floating_point:
+    if outputs.ndim != 2 or not outputs.shape[1] or not outputs.dtype.is_floating_point:
         raise InputError(f"logits must be (batch, classes) floats, got {_kind(outputs)}")
     if columns is not None and outputs.shape[1] != columns:
         raise InputError(f"logits must have {columns} columns, got shape {tuple(outputs.shape)}")
-    check_labels(labels, outputs.shape[1] if classes is None else classes)
+    if labels.ndim != 1 or not _holds_integers(labels):
+        raise InputError(f"labels must be (batch,) integers, got {_kind(labels)}")
     if len(labels) != len(outputs):
         raise InputError(f"logits hold {len(outputs)} rows but labels {len(labels)}")
+    if index is not None and not isinstance(index, Tensor):
+        raise InputError(f"index must be a tensor of integers, got {type(index).__name__}")
     if index is not None and (index.shape != labels.shape or not _holds_integers(index)):
         raise InputError(f"index must be (batch,) = ({len(labels)},) integers, got {_kind(index)}")
-    return labels.to(torch.int64)
+    labels = labels.to(torch.int64)  # in a uint8, an ignore_index of −100 would be class 156
+    check_labels(labels, outputs.shape[1] if classes is None else classes, ignore_index)
+    return labels
 
 
 def check_labels(labels: Tensor, classes: int, ignore_index: int | None = None) -> None:
     """Raise for a label that is no class. Looks at CPU tensors only: on CUDA a look would wait for it."""
-    if labels.ndim != 1 or not _holds_integers(labels):
-        raise InputError(f"labels must be (batch,) integers, got {_kind(labels)}")
     if labels.device.type != "cpu" or torch.compiler.is_compiling() or not labels.numel():
         return
     low, high = labels.aminmax()
