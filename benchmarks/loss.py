@@ -68,18 +68,26 @@ def loss_alone(device: torch.device, rounds: int) -> dict[str, Any]:
     return tables
 
 
-def training_step(device: torch.device, rounds: int) -> dict[str, Any]:
+def training_step(device: torch.device, rounds: int, *, compiled: bool = False) -> dict[str, Any]:
     """A whole training step of ResNet-18 on 512 images of CIFAR's shape, mixed precision."""
-    trainer = Trainer(device)
+    trainer = Trainer(device, compiled=compiled)
     rows = {BASE: trainer.step("cross_entropy", 10**4), f"{BASE} again": trainer.step("cross_entropy", 10**4)}
     rows |= {title: trainer.step(name, 50_000) for title, name in METHODS.items()}
-    print(f"\ntraining step, ResNet-18, {BATCH} images of 3 x 32 x 32, K = 10, N = 50,000")
+    how = "compiled" if compiled else "eager"
+    print(f"\ntraining step, ResNet-18 ({how}), {BATCH} images of 3 x 32 x 32, K = 10, N = 50,000")
     return compare(rows, rounds, 5 if device.type == "cuda" else 1, device)
+
+
+def compiled_step(device: torch.device, rounds: int) -> dict[str, Any]:
+    """The same with the network compiled. Eager, a fast GPU waits for Python, and Python is what is timed."""
+    if device.type != "cuda":
+        return {}
+    return training_step(device, rounds, compiled=True)
 
 
 def step_by_examples(device: torch.device, rounds: int) -> dict[str, Any]:
     """The same step with ICE, for tables of 1e4 to 1e8 examples."""
-    trainer = Trainer(device)
+    trainer = Trainer(device, compiled=device.type == "cuda")
     rows = {BASE: trainer.step("cross_entropy", 10**4), f"{BASE} again": trainer.step("cross_entropy", 10**4)}
     sizes = SIZES if device.type == "cuda" else (SIZES[0], SIZES[-1])
     rows |= {f"ICE-LIN, N = {size:.0e}": trainer.step("ice_linear", size) for size in sizes}
@@ -117,6 +125,7 @@ PARTS: dict[str, Callable[[torch.device, int], dict[str, Any]]] = {
     "loss_by_examples": loss_by_examples,
     "state": state,
     "step": training_step,
+    "compiled_step": compiled_step,
     "step_by_examples": step_by_examples,
 }
 
@@ -140,12 +149,12 @@ def alone(name: str, classes: int, device: torch.device, examples: int | None = 
 class Trainer:
     """One network, optimizer and batch, which all losses share."""
 
-    def __init__(self, device: torch.device) -> None:
+    def __init__(self, device: torch.device, *, compiled: bool) -> None:
         self.device = device
-        model = network("resnet18", (3, 32, 32), 10).to(device, memory_format=torch.channels_last)
-        self.model = model.train()
+        model = network("resnet18", (3, 32, 32), 10).to(device, memory_format=torch.channels_last).train()
+        self.model = torch.compile(model) if compiled else model
         # A rate of 0: the weights stay, so that every round does the same work on the same numbers.
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=0.9)
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
         images = torch.randn(BATCH, 3, 32, 32, device=device)
         self.images = images.contiguous(memory_format=torch.channels_last)
         self.labels = torch.randint(10, (BATCH,), device=device)
