@@ -103,16 +103,14 @@ class Confidence(nn.Module):
             f"(0–{self.examples - 1}); index must be the example's position in the training set"
         )
 
-    def update(self, rows: Tensor, step: Tensor, movable: Tensor | None = None) -> None:
-        """Add `step` to the rows; repeated rows each count, and a step that is not finite is none.
+    def update(self, rows: Tensor, step: Tensor, movable: Tensor) -> None:
+        """Add `step` to the rows that may move; repeated rows each count, a step that is not finite is none.
 
-        `movable` says which rows may move; without it the steps are taken to be finite and all of them do.
         Where torch.distributed runs, all ranks exchange their rows and steps first, so that each of
         them makes the same update.
         """
         step = step.detach().to(self.v.device, torch.float32)
-        if movable is not None:
-            step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0) * movable
+        step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0) * movable
         if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             rows, step = self._of_all_ranks(rows, step)
             # Sorts by row before it adds on CUDA, where index_add_ adds in any order.

@@ -1,7 +1,8 @@
-"""The linear transformation on CUDA in one kernel, where eager PyTorch would launch two dozen small ones.
+"""ICE with the linear transformation on CUDA, in three kernels where eager PyTorch launches forty.
 
-Against the training step of a small model, which is some milliseconds, thirty launches show. The kernel does
-for a row what `transforms.linear_at` and `Confidence.rows` do, and the tests hold it to them.
+A launch costs the host several microseconds, and against the few milliseconds of a small model's training
+step forty of them show. What is computed is what `transforms.linear_at` and `Confidence` compute one
+operation at a time; the tests hold the one to the other.
 """
 
 from __future__ import annotations
@@ -9,88 +10,121 @@ from __future__ import annotations
 import importlib.util
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from types import ModuleType
+from typing import Any
 
 import torch
+import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor
 
 from icelens.confidence import Confidence
 
-BLOCK = 256
+LARGEST_BATCH = 65536  # one block settles the batch, which for more rows would take it too long
+LARGEST_BLOCK = 4096
 
 
-class Rows(NamedTuple):
-    """What a loss finds for a batch, each (batch,): −log q_y, the rows of the table, their steps, and which
-    of them may move, or None where the steps of the others are 0 already.
+def usable(logits: Tensor, v: Tensor, step_size: float | Tensor) -> bool:
+    """Whether the kernels can take the place of the plain operations.
+
+    Not where a compiler fuses those by itself, where ranks must exchange their steps first, and where
+    float64 asks for more digits than the kernels have.
     """
-
-    losses: Tensor
-    rows: Tensor
-    step: Tensor
-    movable: Tensor | None = None
-
-
-def usable(logits: Tensor, v: Tensor) -> bool:
-    """Whether the kernel can take the place of the plain operations; a compiler fuses those by itself."""
     return (
         logits.is_cuda
         and logits.device == v.device
         and logits.dtype != torch.float64
+        and 0 < len(logits) <= LARGEST_BATCH
+        and not isinstance(step_size, Tensor)
         and not torch.compiler.is_compiling()
+        and not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1)
         and _has_triton()
     )
 
 
-def linear_rows(
-    negative_log_p: Tensor,
+def linear_loss(
+    logits: Tensor,
     labels: Tensor,
     index: Tensor,
     table: Confidence,
     *,
-    classes: int,
+    step_size: float | None,
     ignore_index: int,
-) -> Rows:
-    """−log q_y of each row, differentiable in −log p_y, and d log q_y / dv, the step of its confidence.
+    mean: bool,
+) -> Tensor:
+    """−log q_y of each row, (batch,), or their mean; differentiable in the logits.
 
     Args:
-        negative_log_p: (batch,), float32, −log p_y.
-        labels: (batch,), int64; a row with `ignore_index` has loss and step 0.
-        index: (batch,), int64, rows of the table; one that is none is led to a row that is, with step 0,
-            and remembered in the table's extremes.
-        table: the confidences; not updated here.
-        classes: K.
+        logits: (batch, classes), of at most 32 bits.
+        labels: (batch,), int64. Rows with `ignore_index` count for nothing; a label that is no class gives NaN.
+        index: (batch,), rows of the table; one that is none is led to a row that is, which does not move,
+            and is remembered in the table's extremes.
+        table: the confidences, on the device of the logits.
+        step_size: how far a visit moves a confidence logit; None leaves the table as it is.
         ignore_index: the label that counts for nothing.
+        mean: whether to take the mean over the rows that count.
     """
-    losses, r, v, step = (torch.empty_like(negative_log_p) for _ in range(4))
-    rows = torch.empty_like(index)
-    batch, log_k = len(labels), math.log(classes)
-    if batch:
-        _kernel()[(-(-batch // BLOCK),)](
-            negative_log_p.detach(), labels.contiguous(), index.contiguous(),
-            table.v, table.lowest_index, table.highest_index,
-            losses, r, v, step, rows,
-            batch, table.examples, log_k, ignore_index, BLOCK=BLOCK,
+    index = index.to(logits.device, torch.int64, non_blocking=True).contiguous()
+    settings = (step_size, ignore_index, mean)
+    loss: Tensor = _LinearLoss.apply(logits, labels.contiguous(), index, table, *settings)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _LinearLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, logits: Tensor, labels: Tensor, index: Tensor, table: Confidence, *settings: Any
+    ) -> Tensor:
+        step_size, ignore_index, ctx.mean = settings
+        logits = logits if logits.stride(1) == 1 else logits.contiguous()
+        batch, classes = logits.shape
+        kernels, log_k = _kernels(), math.log(classes)
+        found, mean = (
+            logits.new_empty(5, batch, dtype=torch.float32),
+            logits.new_empty(2, dtype=torch.float32),
+        )
+        kernels.believe[(batch,)](
+            logits, labels, index, table.v, found,
+            batch, classes, logits.stride(0), table.examples, log_k, ignore_index, BLOCK=_block(classes),
         )  # fmt: skip
-    losses = _Believed.apply(negative_log_p, losses, r, v, log_k)  # type: ignore[no-untyped-call]
-    return Rows(losses, rows, step)
-
-
-class _Believed(torch.autograd.Function):
-    """−log q_y as a function of −log p_y, whose derivative r the kernel has found already."""
-
-    @staticmethod
-    def forward(ctx: Any, negative_log_p: Tensor, losses: Tensor, *found: Any) -> Tensor:
-        r, v, ctx.log_k = found
-        ctx.save_for_backward(negative_log_p, r, v)
-        return losses.view_as(losses)
+        kernels.settle[(1,)](
+            labels, index, table.v, table.lowest_index, table.highest_index, found, mean,
+            batch, table.examples, float(step_size or 0), ignore_index,
+            UPDATE=step_size is not None, BLOCK=1024,
+        )  # fmt: skip
+        ctx.save_for_backward(logits, labels, found, mean)
+        ctx.ignore_index = ignore_index
+        return mean[0] if ctx.mean else found[0]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        negative_log_p, r, v = ctx.saved_tensors
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
+        logits, labels, found, mean = ctx.saved_tensors
+        (grad,) = upstream
         if torch.is_grad_enabled():
-            # A second derivative is wanted, so r must depend on the prediction; where ignored it stays 0.
-            r = torch.sigmoid(v - negative_log_p + ctx.log_k) * (r != 0)
-        return grads[0] * r, None, None, None, None
+            return _differentiable(logits, labels, found[3], grad, ctx), *[None] * 6
+        batch, classes = logits.shape
+        out, block = logits.new_empty(batch, classes), _block(classes)
+        _kernels().gradient[(batch, -(-classes // block))](
+            logits, labels, found, mean, grad.contiguous(), out,
+            batch, classes, logits.stride(0), MEAN=ctx.mean, BLOCK=block,
+        )  # fmt: skip
+        return out, *[None] * 6
+
+
+def _differentiable(logits: Tensor, labels: Tensor, v: Tensor, grad: Tensor, ctx: Any) -> Tensor:
+    """The gradient by plain operations, for those who want to differentiate it again."""
+    nll = F.cross_entropy(logits.float(), labels, ignore_index=ctx.ignore_index, reduction="none")
+    kept = labels != ctx.ignore_index
+    a = v - nll + math.log(logits.shape[1])
+    losses = (F.softplus(v) - F.softplus(a)) * kept
+    loss = losses.sum() / kept.sum() if ctx.mean else losses
+    (first,) = torch.autograd.grad(loss, logits, grad, create_graph=True)
+    return first
+
+
+def _block(classes: int) -> int:
+    """Classes in one block: a power of two, as the kernels need."""
+    return min(LARGEST_BLOCK, max(16, 1 << (classes - 1).bit_length()))
 
 
 @lru_cache(maxsize=1)
@@ -99,7 +133,7 @@ def _has_triton() -> bool:
 
 
 @lru_cache(maxsize=1)
-def _kernel() -> Any:
-    from icelens.fused_kernel import linear_kernel
+def _kernels() -> ModuleType:
+    from icelens import fused_kernel
 
-    return cast(Any, linear_kernel)
+    return fused_kernel

@@ -157,27 +157,44 @@ def test_a_captured_graph_can_be_replayed():
     torch.testing.assert_close(captured.table.v, eager.table.v, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("rows", [1, 64, 1000])
-def test_the_fused_kernel_is_the_plain_operations_to_the_second_derivative(rows):
-    fused, plain = ICELoss(40), ICELoss(40)
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("rows", "classes"), [(2, 2), (64, 10), (3000, 10), (200, 1000), (16, 10_000)])
+def test_the_kernels_are_the_plain_operations_to_the_second_derivative(rows, classes, dtype, reduction):
     start = 5 * torch.randn(40, device="cuda")
-    logits, labels, index = on_cuda(*batch(rows=rows))
+    logits, labels, index = on_cuda(*batch(rows=rows, classes=classes))
+    logits = logits.to(dtype)
     labels[-1], index[-1] = -100, 10**9
-    logits.requires_grad_()
     found = []
-    for loss_fn, way in ((fused, ICELoss._fused), (plain, ICELoss._plain)):
-        loss_fn.table.follow(logits.device)
+    for way in (ICELoss._fused, ICELoss._plain):
+        loss_fn, z = ICELoss(40, reduction=reduction, step_size=0.7), logits.clone().requires_grad_()
+        loss_fn.table.follow(z.device)
         loss_fn.table.v.copy_(start)
-        losses, at, step, movable = way(loss_fn, logits, labels, index, True)
-        (first,) = torch.autograd.grad((losses**2).sum(), logits, create_graph=True)
-        (second,) = torch.autograd.grad((first**2).sum(), logits)
-        step = step if movable is None else step * movable
-        found.append((losses, at, step, first, second))
+        loss = way(loss_fn, z, labels, index, True)
+        weight = torch.linspace(0.5, 2, loss.numel(), device="cuda").view(loss.shape)
+        (plain,) = torch.autograd.grad((loss * weight).sum(), z, retain_graph=True)
+        (first,) = torch.autograd.grad((loss * weight).sum(), z, create_graph=True)
+        (second,) = torch.autograd.grad((first.float() ** 2).sum(), z)
+        found.append((loss, loss_fn.confidence(), plain, first, second))
+    close = {} if dtype != torch.float32 else {"rtol": 1e-4, "atol": 1e-5}
     for mine, theirs in zip(*found, strict=True):
-        torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(mine, theirs, **close)
 
 
-def test_the_fused_kernel_is_what_runs(monkeypatch):
+def test_the_kernels_are_what_runs(monkeypatch):
     logits, labels, index = on_cuda(*batch())
     monkeypatch.setattr(ICELoss, "_plain", None)
     ICELoss(40)(logits.requires_grad_(), labels, index).backward()
+
+
+def test_logits_that_do_not_lie_together_and_a_label_that_is_no_class():
+    logits, labels, index = on_cuda(*batch())
+    apart = torch.randn(10, 128, device="cuda").t()[::2]
+    apart.copy_(logits)
+    one, two = ICELoss(40), ICELoss(40)
+    torch.testing.assert_close(
+        one(apart.requires_grad_(), labels, index), two(logits.requires_grad_(), labels, index)
+    )
+    labels[0] = 10
+    assert one(logits, labels, index).isnan()
+    assert one.confidence().isfinite().all()

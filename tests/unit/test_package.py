@@ -12,7 +12,8 @@ import icelens
 SRC = Path(icelens.__file__).parent
 # Arrows point to the importer: a part may import only from the rows above its own.
 LAYERS = [
-    {"errors", "progress", "matrices", "transforms", "confidence", "fused", "fused_kernel"},
+    {"errors", "progress", "matrices", "transforms", "confidence", "fused_kernel"},
+    {"fused"},
     {"losses", "noise"},
     {"data", "models", "plots"},
     {"train"},
@@ -23,7 +24,6 @@ LAYERS = [
 # Within the first row.
 EARLIER = {
     "confidence": {"errors"},
-    "fused": {"confidence", "fused_kernel"},
     "matrices": {"errors"},
     "transforms": {"errors"},
     "progress": set(),

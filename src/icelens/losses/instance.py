@@ -80,38 +80,35 @@ class ICELoss(nn.Module):
                 )
             return self._cross_entropy(wide(logits), labels)
         self.table.follow(logits.device)
-        if self.transform == "linear" and fused.usable(logits, self.table.v):
-            found = self._fused(logits, labels, index, learning)
-        else:
-            found = self._plain(logits, labels, index, learning)
-        if learning:
-            self.table.update(found.rows, self.step_size * found.step, found.movable)
-        return self._reduced(found.losses, labels)
+        if self.transform == "linear" and fused.usable(logits, self.table.v, self.step_size):
+            return self._fused(logits, labels, index, learning)
+        return self._plain(logits, labels, index, learning)
 
-    def _plain(self, logits: Tensor, labels: Tensor, index: Tensor, learning: bool) -> fused.Rows:
+    def _plain(self, logits: Tensor, labels: Tensor, index: Tensor, learning: bool) -> Tensor:
         ignored = labels == self.ignore_index
         rows, movable = self.table.rows(index, ~ignored)
         v = self.table.read(rows, once=learning).to(logits.device)
         at = TRANSFORMS[self.transform].at
         log_q_y, slope = at(logits, labels.masked_fill(ignored, 0), v)
+        if learning:
+            self.table.update(rows, self.step_size * slope, movable)
         # masked_fill and not where: torch copies where's scalar to the device, and waits for it.
-        return fused.Rows(-log_q_y.masked_fill(ignored, 0.0), rows, slope, movable)
+        return self._reduced(-log_q_y.masked_fill(ignored, 0.0), labels)
 
-    def _fused(self, logits: Tensor, labels: Tensor, index: Tensor, learning: bool) -> fused.Rows:
+    def _fused(self, logits: Tensor, labels: Tensor, index: Tensor, learning: bool) -> Tensor:
         if learning:
             refuse_recomputation()
-        negative_log_p = F.cross_entropy(
-            wide(logits), labels, ignore_index=self.ignore_index, reduction="none"
-        )
-        index = index.to(logits.device, torch.int64, non_blocking=True)
-        return fused.linear_rows(
-            negative_log_p,
+        mean = self.reduction == "mean" and self.weight is None
+        loss = fused.linear_loss(
+            logits,
             labels,
             index,
             self.table,
-            classes=logits.shape[-1],
+            step_size=float(self.step_size) if learning else None,
             ignore_index=self.ignore_index,
+            mean=mean,
         )
+        return loss if mean else self._reduced(loss, labels)
 
     def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
         weight = None if self.weight is None else self.weight.to(logits)
