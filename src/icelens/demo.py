@@ -9,14 +9,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from icelens.errors import InputError
 from icelens.train import Recipe, Run, run_recipe
 from icelens.train.run import write_text
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHOWN = 40  # digits in the picture
 
@@ -90,7 +86,8 @@ def draw_least_trusted(run: Run, path: Path) -> None:
     from icelens.plots import Caption, gallery, gallery_size, save, style
 
     lowest = run.examples().nsmallest(SHOWN, "confidence")
-    captions = [Caption(row.index, row.label, row.guess) for row in _rows(lowest)]
+    columns = zip(lowest["index"], lowest["label"], lowest["guess"], strict=True)
+    captions = [Caption(int(index), str(label), str(guess)) for index, label, guess in columns]
     images = torch.as_tensor(digits().train.inputs)[lowest["index"].tolist()]
     with style():
         figure = Figure(figsize=gallery_size(SHOWN, columns=10))
@@ -140,15 +137,3 @@ def _one_thread() -> Iterator[None]:
 def run_folder(out: Path, seed: int, name: str) -> Path:
     """Where the run of a recipe and seed lies."""
     return out / f"seed-{seed}" / name.lower().replace(",", "").replace(" ", "-")
-
-
-@dataclass(frozen=True)
-class _Row:
-    index: int
-    label: str
-    guess: str
-
-
-def _rows(table: pd.DataFrame) -> list[_Row]:
-    columns = zip(table["index"], table["label"], table["guess"], strict=True)
-    return [_Row(int(index), str(label), str(guess)) for index, label, guess in columns]

@@ -26,6 +26,10 @@ class MissingFileError(IcelensError, FileNotFoundError):
     """A file that should be there and is not; the message says where to get it."""
 
 
+class DownloadError(IcelensError, ConnectionError):
+    """A file that could not be fetched whole; what has arrived is kept, and the next try goes on from it."""
+
+
 class TrainingError(IcelensError, RuntimeError):
     """A run that cannot go on, or a loss used in a way that would give wrong numbers."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import warnings
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
@@ -27,18 +28,20 @@ LARGEST_BLOCK = 4096
 def usable(logits: Tensor, v: Tensor, step_size: float | Tensor) -> bool:
     """Whether the kernels can take the place of the plain operations.
 
-    Not where a compiler fuses those by itself, where ranks must exchange their steps first, and where
-    float64 asks for more digits than the kernels have.
+    Not where a compiler fuses those by itself, where ranks must exchange their steps first, where float64
+    asks for more digits than the kernels have, and where sums in any order are forbidden.
     """
     return (
         logits.is_cuda
         and logits.device == v.device
+        and logits.device.index == torch.cuda.current_device()  # where Triton launches, whatever it is handed
         and logits.dtype != torch.float64
         and 0 < len(logits) <= LARGEST_BATCH
         and not isinstance(step_size, Tensor)
         and not torch.compiler.is_compiling()
+        and not torch.are_deterministic_algorithms_enabled()
         and not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1)
-        and _has_triton()
+        and _works()
     )
 
 
@@ -56,7 +59,8 @@ def linear_loss(
 
     Args:
         logits: (batch, classes), of at most 32 bits.
-        labels: (batch,), int64. Rows with `ignore_index` count for nothing; a label that is no class gives NaN.
+        labels: (batch,), int64. Rows with `ignore_index` count for nothing; a label that is no class
+            gives NaN.
         index: (batch,), rows of the table; one that is none is led to a row that is, which does not move,
             and is remembered in the table's extremes.
         table: the confidences, on the device of the logits.
@@ -65,6 +69,7 @@ def linear_loss(
         mean: whether to take the mean over the rows that count.
     """
     index = index.to(logits.device, torch.int64, non_blocking=True).contiguous()
+    logits = logits if logits.stride(1) == 1 else logits.contiguous()
     settings = (step_size, ignore_index, mean)
     loss: Tensor = _LinearLoss.apply(logits, labels.contiguous(), index, table, *settings)  # type: ignore[no-untyped-call]
     return loss
@@ -76,36 +81,35 @@ class _LinearLoss(torch.autograd.Function):
         ctx: Any, logits: Tensor, labels: Tensor, index: Tensor, table: Confidence, *settings: Any
     ) -> Tensor:
         step_size, ignore_index, ctx.mean = settings
-        logits = logits if logits.stride(1) == 1 else logits.contiguous()
         batch, classes = logits.shape
         kernels, log_k = _kernels(), math.log(classes)
-        found, mean = (
-            logits.new_empty(5, batch, dtype=torch.float32),
-            logits.new_empty(2, dtype=torch.float32),
+        losses, found, mean, share = (
+            torch.empty(shape, dtype=torch.float32, device=logits.device)
+            for shape in ((batch,), (4, batch), (), ())
         )
         kernels.believe[(batch,)](
-            logits, labels, index, table.v, found,
+            logits, labels, index, table.v, losses, found,
             batch, classes, logits.stride(0), table.examples, log_k, ignore_index, BLOCK=_block(classes),
         )  # fmt: skip
         kernels.settle[(1,)](
-            labels, index, table.v, table.lowest_index, table.highest_index, found, mean,
+            labels, index, table.v, table.lowest_index, table.highest_index, losses, found, mean, share,
             batch, table.examples, float(step_size or 0), ignore_index,
             UPDATE=step_size is not None, BLOCK=1024,
         )  # fmt: skip
-        ctx.save_for_backward(logits, labels, found, mean)
+        ctx.save_for_backward(logits, labels, found, share)
         ctx.ignore_index = ignore_index
-        return mean[0] if ctx.mean else found[0]
+        return mean if ctx.mean else losses
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        logits, labels, found, mean = ctx.saved_tensors
+        logits, labels, found, share = ctx.saved_tensors
         (grad,) = upstream
         if torch.is_grad_enabled():
-            return _differentiable(logits, labels, found[3], grad, ctx), *[None] * 6
+            return _differentiable(logits, labels, found[2], grad, ctx), *[None] * 6
         batch, classes = logits.shape
         out, block = logits.new_empty(batch, classes), _block(classes)
         _kernels().gradient[(batch, -(-classes // block))](
-            logits, labels, found, mean, grad.contiguous(), out,
+            logits, labels, found, share, grad.contiguous(), out,
             batch, classes, logits.stride(0), MEAN=ctx.mean, BLOCK=block,
         )  # fmt: skip
         return out, *[None] * 6
@@ -128,8 +132,25 @@ def _block(classes: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _has_triton() -> bool:
-    return importlib.util.find_spec("triton") is not None
+def _works() -> bool:
+    """Whether Triton is there and can build: at the first launch it needs a C compiler."""
+    if importlib.util.find_spec("triton") is None:
+        return False
+    try:
+        # The first call may be one of a validation, without gradients.
+        with torch.inference_mode(False), torch.enable_grad():
+            logits, row = (
+                torch.zeros(1, 2, device="cuda", requires_grad=True),
+                torch.zeros(1, dtype=torch.int64),
+            )
+            settings = {"step_size": 1.0, "ignore_index": -100, "mean": True}
+            loss = linear_loss(logits, row.cuda(), row, Confidence(1, device="cuda"), **settings)  # type: ignore[arg-type]
+            loss.backward()  # type: ignore[no-untyped-call]
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        warnings.warn(f"icelens runs without its CUDA kernels, a little slower: {reason}", stacklevel=2)
+        return False
+    return True
 
 
 @lru_cache(maxsize=1)

@@ -113,6 +113,11 @@ def check_noise(classes: int, rate: float) -> None:
     """Raise unless labels of that many classes can move at this rate."""
     if classes < 2:
         raise InputError(f"label noise needs at least two classes, got {classes}")
+    check_rate(rate)
+
+
+def check_rate(rate: float) -> None:
+    """Raise unless this is the share of labels that noise may move."""
     if not 0 <= rate < 1:
         raise InputError(f"noise_rate must lie in [0, 1), got {rate}")
 

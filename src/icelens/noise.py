@@ -14,6 +14,7 @@ from icelens.matrices import (
     anchor_transition,
     check_classes,
     check_noise,
+    check_rate,
     check_transition,
     count_transition,
     dirichlet_matrix,
@@ -130,7 +131,7 @@ NOISES: dict[str, Callable[..., Noisy]] = {
 def add_noise(
     name: str, labels: Tensor, classes: int, rate: float, *, seed: int = 0, features: Tensor | None = None
 ) -> Noisy:
-    """Corrupt labels by the noise of this name; rate 0 leaves them as they are.
+    """Corrupt labels by the noise of this name; rate 0 leaves them as they are, and needs no features.
 
     >>> labels, moved = add_noise("symmetric", torch.zeros(1000, dtype=torch.int64), 10, 0.5)
     >>> int(moved.sum())
@@ -138,6 +139,10 @@ def add_noise(
     """
     if name not in NOISES:
         raise unknown("noise", name, NOISES)
+    check_rate(rate)
+    if rate == 0:
+        check_classes(labels, classes)
+        return _noisy(labels.clone(), labels)
     return NOISES[name](labels, classes, rate, seed=seed, features=features)
 
 

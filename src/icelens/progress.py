@@ -24,7 +24,7 @@ def bar(
     a file, the calls do nothing.
     """
     if not _state["shown"] or not sys.stderr.isatty():
-        yield lambda amount=1, note="": None
+        yield lambda amount=1, note=None: None
         return
     from rich import progress as rich
     from rich.console import Console
@@ -35,7 +35,9 @@ def bar(
     with rich.Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(description, total=total, completed=done, note="")
 
-        def advance(amount: float = 1, note: str = "") -> None:
-            progress.update(task, advance=amount, note=note)
+        def advance(amount: float = 1, note: str | None = None) -> None:
+            progress.advance(task, amount)
+            if note is not None:
+                progress.update(task, note=note)
 
         yield advance

@@ -15,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from icelens.errors import InputError
+
 
 def linear(logits: Tensor, v: Tensor) -> Tensor:
     """Mix the prediction with the uniform distribution:  h(p; C) = C·p + (1 − C)/K.
@@ -125,5 +127,7 @@ def wide(logits: Tensor) -> Tensor:
 
 
 def _wide(logits: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    if v.shape != logits.shape[:1]:  # a v of (batch, 1) would broadcast to a loss for every pair of examples
+        raise InputError(f"v must be (batch,) = ({len(logits)},), got shape {tuple(v.shape)}")
     logits = wide(logits)
     return logits, v.to(logits.dtype)

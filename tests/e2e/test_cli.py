@@ -80,6 +80,20 @@ def test_misuse_is_exit_2_for_the_shell(tmp_path):
 def test_debug_shows_the_traceback(tmp_path):
     answer = icelens("--debug", "train", "los=gce", cwd=tmp_path)
     assert "Traceback" in answer.stderr
+    assert answer.returncode == 2
+
+
+def test_what_nobody_thought_of_is_one_line_too(monkeypatch, capsys):
+    def fail():
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("icelens.cli.app", fail)
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 1
+    assert capsys.readouterr().err == (
+        "icelens: ZeroDivisionError: division by zero (icelens --debug … shows where)\n"
+    )
 
 
 def test_a_failed_run_is_exit_1(tmp_path):

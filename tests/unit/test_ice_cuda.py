@@ -198,3 +198,29 @@ def test_logits_that_do_not_lie_together_and_a_label_that_is_no_class():
     labels[0] = 10
     assert one(logits, labels, index).isnan()
     assert one.confidence().isfinite().all()
+
+
+def test_the_loss_can_be_scaled_in_place_as_people_do():
+    logits, labels, index = on_cuda(*batch())
+    for reduction in ("mean", "none"):
+        loss = ICELoss(40, reduction=reduction)(logits.requires_grad_(), labels, index)
+        loss /= 4
+        loss.sum().backward()
+
+
+def test_classes_ruled_out_in_the_first_block_of_many():
+    logits = torch.full((2, 10_000), -torch.inf, device="cuda")
+    logits[:, 9_000:] = torch.randn(2, 1000, device="cuda")
+    labels, index = torch.tensor([9_500, 9_001]).cuda(), torch.tensor([0, 1]).cuda()
+    fused, plain = ICELoss(2), ICELoss(2, device="cpu")
+    torch.testing.assert_close(fused(logits.requires_grad_(), labels, index), plain(logits, labels, index))
+
+
+def test_deterministic_algorithms_keep_the_plain_operations(monkeypatch):
+    logits, labels, index = on_cuda(*batch())
+    monkeypatch.setattr(ICELoss, "_fused", None)
+    torch.use_deterministic_algorithms(True)
+    try:
+        ICELoss(40)(logits.requires_grad_(), labels, index).backward()
+    finally:
+        torch.use_deterministic_algorithms(False)

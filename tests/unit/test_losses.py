@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -43,6 +44,58 @@ def test_an_unknown_name_or_setting_says_what_was_meant():
         make_loss("gce", PROBLEM, reduction="sum")
 
 
+REFUSED = [
+    ("gce", {"q": "high"}, "loss 'gce': q must be a number, got 'high'"),
+    ("gce", {"q": True}, "loss 'gce': q must be a number, got True"),
+    ("gce", {"q": None}, "loss 'gce': q must be a number, got None"),
+    ("gce", {"q": -1}, "loss 'gce': q must lie in [0, 1], got -1"),
+    ("gce", {"q": math.nan}, "loss 'gce': q must lie in [0, 1], got nan"),
+    ("label_smoothing", {"smoothing": 2}, "loss 'label_smoothing': smoothing must lie in [0, 1], got 2"),
+    ("soft_bootstrapping", {"beta": 1.5}, "loss 'soft_bootstrapping': beta must lie in [0, 1], got 1.5"),
+    ("hard_bootstrapping", {"beta": -0.1}, "loss 'hard_bootstrapping': beta must lie in [0, 1], got -0.1"),
+    ("sce", {"alpha": [1]}, "loss 'sce': alpha must be a number, got [1]"),
+    ("sce", {"alpha": -1}, "loss 'sce': alpha must be finite and at least 0, got -1"),
+    ("sce", {"beta": math.inf}, "loss 'sce': beta must be finite and at least 0, got inf"),
+    ("sce", {"log_zero": 4.0}, "loss 'sce': log_zero must be finite and at most 0, got 4.0"),
+    ("dac", {"warmup": 5}, "loss 'dac': warmup must lie in [0, 1], got 5"),
+    ("dac", {"divisor": 0}, "loss 'dac': divisor must be finite and more than 0, got 0"),
+    ("dac", {"momentum": 1.1}, "loss 'dac': momentum must lie in [0, 1], got 1.1"),
+    ("dac", {"alpha_final": -1.0}, "loss 'dac': alpha_final must be finite and at least 0, got -1.0"),
+    ("elr", {"beta": 2}, "loss 'elr': beta must lie in [0, 1], got 2"),
+    ("elr", {"strength": -3}, "loss 'elr': strength must be finite and at least 0, got -3"),
+    ("sop", {"scale": -1e-8}, "loss 'sop': scale must be finite and at least 0, got -1e-08"),
+    ("sop", {"step_u": "1"}, "loss 'sop': step_u must be a number, got '1'"),
+    ("sop", {"floor": 1.0}, "loss 'sop': floor must lie in [0, 1), got 1.0"),
+    ("ice_linear", {"step_size": -1}, "loss 'ice_linear': step_size must be finite and at least 0, got -1"),
+    ("ice_linear", {"step_size": torch.ones(2)}, "step_size must be a number, got tensor([1., 1.])"),
+    ("ice_power", {"start": math.inf}, "loss 'ice_power': start must be finite, got inf"),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "message"), REFUSED)
+def test_a_setting_that_cannot_work_is_refused_before_the_first_batch(name, settings, message):
+    with pytest.raises(InputError) as error:
+        make_loss(name, PROBLEM, **settings)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_every_setting_is_a_number_with_a_range_that_holds_its_default(name):
+    method, problem = LOSSES[name], Problem(5, 3, steps=10, transition=torch.eye(3))
+    assert set(method.ranges) == set(method.settings)
+    assert all(type(default) is float for default in method.settings.values())
+    make_loss(name, problem, **method.settings)
+    make_loss(name, problem, **method.cross_entropy_at)
+
+
+@pytest.mark.parametrize("kind", [int, np.float32, np.int64, torch.tensor])
+def test_any_kind_of_number_will_do(kind):
+    logits, labels = torch.randn(4, 3), torch.tensor([0, 1, 2, 0])
+    seen = make_loss("gce", PROBLEM, q=kind(1))(logits, labels)
+    torch.testing.assert_close(seen, generalized_cross_entropy(logits, labels, q=1.0).mean())
+
+
 def test_settings_that_a_method_lists_are_those_published():
     published = {
         "label_smoothing": {"smoothing": 0.1},
@@ -62,6 +115,12 @@ def test_settings_that_a_method_lists_are_those_published():
 def test_forward_correction_is_refused_without_its_matrix():
     with pytest.raises(InputError, match="needs the transition matrix"):
         make_loss("forward", PROBLEM)
+
+
+def test_the_abstaining_classifier_is_refused_without_its_steps():
+    with pytest.raises(InputError, match=r"number of training steps: Problem\(..., steps=N\)"):
+        make_loss("dac", Problem(100, 3))
+    make_loss("gce", Problem(100, 3))
 
 
 def test_labels_on_another_device_are_not_looked_at():
@@ -122,6 +181,13 @@ def test_confidence_cross_entropy_from_no_belief_to_full():
         confidence_cross_entropy(logits, labels, torch.zeros(4), transform="linaer")
 
 
+@pytest.mark.parametrize("transform", ["linear", "power"])
+@pytest.mark.parametrize("v", [torch.zeros(4, 1), torch.zeros(1), torch.zeros(()), torch.zeros(3)])
+def test_a_confidence_of_another_shape_is_refused(transform, v):
+    with pytest.raises(InputError, match=r"v must be \(batch,\) = \(4,\), got shape \("):
+        confidence_cross_entropy(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]), v, transform=transform)
+
+
 class TestTransition:
     @pytest.mark.parametrize(
         ("matrix", "message"),
@@ -141,6 +207,14 @@ class TestTransition:
     def test_the_matrix_and_the_logits_have_the_same_classes(self):
         with pytest.raises(InputError, match=r"logits must have 3 columns, got shape \(2, 4\)"):
             ForwardLoss(torch.eye(3))(torch.zeros(2, 4), torch.tensor([0, 1]))
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    def test_a_matrix_near_the_identity_is_not_rounded_to_it_by_half_precision(self, dtype):
+        transition = symmetric_matrix(3, 0.001)
+        logits, labels = torch.tensor([[80.0, 0.0, 0.0]] * 3, dtype=dtype), torch.tensor([0, 1, 2])
+        seen = ForwardLoss(transition, reduction="none")(logits, labels)
+        assert seen.dtype == torch.float32
+        torch.testing.assert_close(seen, -transition[0].log().float(), rtol=1e-5, atol=0)
 
     def test_adaptation_takes_outputs_in_any_layout(self):
         outputs = torch.randn(12, 4).T  # not contiguous
@@ -234,6 +308,15 @@ class TestRowsPerExample:
     def test_an_index_that_is_none_is_refused(self, kind, index, message):
         with pytest.raises(InputError, match=message):
             kind(5, 3)(torch.zeros(2, 3), torch.tensor([0, 1]), torch.tensor(index))
+
+    @pytest.mark.parametrize("dtype", [torch.uint8, torch.int32])
+    def test_a_small_integer_type_names_rows_as_int64_does(self, kind, dtype):
+        small, wide = (torch.manual_seed(0) and kind(5, 3) for _ in range(2))
+        logits, labels = torch.randn(2, 3, requires_grad=True), torch.tensor([0, 1])
+        index = torch.tensor([1, 3])  # as a mask, a uint8 of 1, 1 would be rows 0 and 1
+        assert torch.equal(small(logits, labels, index.to(dtype)), wide(logits, labels, index))
+        for key, value in wide.state_dict().items():
+            assert torch.equal(small.state_dict()[key], value)
 
     def test_logits_of_other_classes_are_refused(self, kind):
         with pytest.raises(InputError, match="logits must have 3 columns"):

@@ -55,6 +55,24 @@ def test_one_class_has_nowhere_to_flip(name):
         add_noise(name, torch.zeros(3, dtype=torch.int64), 1, 0.3, features=FEATURES[:3])
 
 
+@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("classes", [1, 3])
+def test_a_rate_of_zero_leaves_any_labels_as_they_are_and_needs_no_features(name, classes):
+    labels = torch.arange(6, dtype=torch.uint8) % classes
+    noisy = add_noise(name, labels, classes, 0.0)
+    assert torch.equal(noisy.labels, labels)
+    assert noisy.labels.dtype == torch.uint8
+    assert noisy.labels.data_ptr() != labels.data_ptr()
+    assert not noisy.moved.any()
+
+
+def test_a_rate_of_zero_still_wants_labels_that_are_classes():
+    with pytest.raises(InputError, match="labels hold class 2 but there are 2 classes"):
+        add_noise("pair", LABELS, 2, 0.0)
+    with pytest.raises(InputError, match="unknown noise 'symetric'"):
+        add_noise("symetric", LABELS, 3, 0.0)
+
+
 def test_an_unknown_noise_says_what_was_meant():
     with pytest.raises(InputError, match="unknown noise 'symetric'; did you mean 'symmetric'"):
         add_noise("symetric", LABELS, 3, 0.3)

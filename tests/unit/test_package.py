@@ -12,7 +12,7 @@ import icelens
 SRC = Path(icelens.__file__).parent
 # Arrows point to the importer: a part may import only from the rows above its own.
 LAYERS = [
-    {"errors", "progress", "matrices", "transforms", "confidence", "fused_kernel"},
+    {"errors", "files", "progress", "matrices", "transforms", "confidence", "fused_kernel"},
     {"fused"},
     {"losses", "noise"},
     {"data", "models", "plots"},
@@ -27,6 +27,7 @@ EARLIER = {
     "matrices": {"errors"},
     "transforms": {"errors"},
     "progress": set(),
+    "files": set(),
     "errors": set(),
 }
 

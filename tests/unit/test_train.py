@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from icelens.data import Examples, Split
 from icelens.errors import FileError, InputError, MissingFileError, TrainingError
 from icelens.losses import LOSSES
 from icelens.train import Recipe, Run, run_recipe
@@ -64,19 +65,20 @@ class KilledError(Exception):
     pass
 
 
-@pytest.mark.parametrize("loss", ["ice_linear", "dac", "elr"])
+@pytest.mark.parametrize("saved", [0, 2])
+@pytest.mark.parametrize("loss", ["ice_linear", "dac", "elr", "forward"])
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_a_killed_run_goes_on_to_the_same_numbers(loss, optimizer, tmp_path, monkeypatch):
-    recipe = dataclasses.replace(SHORT, loss=loss, optimizer=optimizer)
+def test_a_killed_run_goes_on_to_the_same_numbers(loss, optimizer, saved, tmp_path, monkeypatch):
+    recipe = dataclasses.replace(SHORT, loss=loss, optimizer=optimizer, augment="crop_flip")
     whole = run_recipe(recipe, tmp_path / "whole")
     save, calls = driver_module.save_checkpoint, []
 
-    def save_twice_then_die(*arguments):
-        if len(calls) == 2:
+    def save_then_die(*arguments):
+        if len(calls) == saved:
             raise KilledError
         calls.append(save(*arguments))
 
-    monkeypatch.setattr(driver_module, "save_checkpoint", save_twice_then_die)
+    monkeypatch.setattr(driver_module, "save_checkpoint", save_then_die)
     with pytest.raises(KilledError):
         run_recipe(recipe, tmp_path / "killed")
     assert not Run(tmp_path / "killed").finished
@@ -174,3 +176,75 @@ def test_bfloat16_and_channels_last_train_too(tmp_path):
     )
     run = run_recipe(recipe, tmp_path / "run")
     assert np.isfinite(run.metrics()[-1]["loss"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"optimizer": "adamm"}, "unknown optimizer 'adamm'"),
+        ({"learning_rate": float("nan")}, "learning_rate must be at least 0.0 and finite, got nan"),
+        ({"momentum": -1.0}, r"momentum must lie in \[0, 1\), got -1.0"),
+        ({"seed": 2**40}, r"seed must be less than 2\^32"),
+        ({"validation": 0.9999}, "leaves none to train on"),
+        ({"channels_last": True, "model": "mlp", "data": "vectors"}, "channels_last is for images"),
+        ({"model_settings": {"hidden": 5}}, "model mlp: "),
+        ({"loss": "label_smoothing", "loss_settings": {"smoothing": 2.0}}, "loss 'label_smoothing': "),
+        ({"loss": "gce", "loss_settings": {"q": "high"}}, "loss 'gce': "),
+        (
+            {"model": "cnn", "model_settings": {"padding": 1, "logit_norm": True}, "loss": "adaptation"},
+            "logit_norm would undo the matrix that 'adaptation' starts from",
+        ),
+        (
+            {"model": "cnn", "model_settings": {"padding": 1, "logit_norm": True}, "batch_size": 1077},
+            "batch_size=1077 leaves a batch of one example of 1078",
+        ),
+    ],
+)
+def test_a_recipe_made_in_python_is_checked_before_a_folder_is_made(settings, message, tmp_path):
+    split = vectors() if settings.get("data") == "vectors" else None
+    with pytest.raises(InputError, match=message):
+        run_recipe(dataclasses.replace(SHORT, **settings), tmp_path / "run", split=split)
+    assert not (tmp_path / "run").exists()
+
+
+def vectors():
+    half = Examples(torch.randn(40, 5), torch.arange(40) % 2, ("no", "yes"))
+    return Split(half, half)
+
+
+def test_features_of_a_users_own_train_too(tmp_path):
+    run = run_recipe(dataclasses.replace(SHORT, noise_rate=0.0), tmp_path / "run", split=vectors())
+    assert set(run.examples()["label"]) == {"no", "yes"}
+    empty = Examples(torch.zeros(0, 5), torch.zeros(0, dtype=torch.int64), ("no", "yes"))
+    with pytest.raises(InputError, match="no test examples"):
+        run_recipe(SHORT, tmp_path / "other", split=Split(vectors().train, empty))
+
+
+def test_tuples_in_settings_are_the_lists_that_json_makes_of_them(tmp_path):
+    recipe = dataclasses.replace(SHORT, model_settings={"hidden": (8,)})
+    assert run_recipe(recipe, tmp_path / "run").finished
+    assert run_recipe(recipe, tmp_path / "run").finished
+
+
+def test_the_trained_network_can_be_had_again(tmp_path):
+    run = run_recipe(dataclasses.replace(SHORT, loss="dac"), tmp_path / "run")
+    images, labels = prepare(SHORT).test.inputs.float() / 255, prepare(SHORT).test.labels
+    guess = run.model()(images)[:, :10].argmax(1)
+    assert float((guess == labels).double().mean()) == pytest.approx(run.metrics()[-1]["test_accuracy"])
+    with pytest.raises(MissingFileError, match="the run has not finished"):
+        Run(tmp_path).model()
+
+
+def test_a_file_in_the_way_and_what_a_killed_program_left(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InputError, match="cannot be a folder for a run"):
+        run_recipe(SHORT, tmp_path / "file")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".recipe.json.1.part").write_text("{")
+    assert run_recipe(SHORT, tmp_path / "run").finished
+
+
+def test_files_of_something_else_are_named(tmp_path):
+    (tmp_path / "recipe.json").write_text('{"flour": "500 g"}')
+    with pytest.raises(FileError, match=r"recipe.json: not the recipe of a run"):
+        run_recipe(SHORT, tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from icelens import __version__, progress
 from icelens.cli import data
 from icelens.cli.demo import demo
 from icelens.cli.train import train
-from icelens.errors import IcelensError, TrainingError
+from icelens.errors import DownloadError, IcelensError, TrainingError
 
 app = typer.Typer(
     name="icelens",
@@ -51,10 +52,16 @@ def main() -> None:
     """Run the command line: exit 2 for misuse, 1 for a failed run, with one line that says what is wrong."""
     try:
         app()
-    except IcelensError as error:
-        if _settings["debug"]:
-            raise
-        typer.echo(f"icelens: {error}", err=True)
-        sys.exit(1 if isinstance(error, TrainingError) else 2)
     except KeyboardInterrupt:
         sys.exit(130)
+    except IcelensError as error:
+        _leave(str(error), 1 if isinstance(error, TrainingError | DownloadError) else 2)
+    except Exception as error:
+        _leave(f"{type(error).__name__}: {error} (icelens --debug … shows where)", 1)
+
+
+def _leave(message: str, code: int) -> None:
+    if _settings["debug"]:
+        traceback.print_exc()
+    typer.echo(f"icelens: {message}", err=True)
+    sys.exit(code)

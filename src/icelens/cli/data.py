@@ -56,9 +56,14 @@ def get(names: Names, root: Root = Path("data"), mirror: Mirror = None) -> None:
     for name in names:
         fetched = data.get(name, root, mirror=mirror)
         if not fetched:
-            typer.echo(f"{name}: already in {root / _found(data.find(name), root)}")
+            typer.echo(f"{name}: {_at_hand(data.find(name), root)}")
         for path, checksum in fetched.items():
             typer.echo(f"{name}: {path} {checksum}")
+
+
+def _at_hand(source: Source, root: Path) -> str:
+    where = _found(source, root)
+    return f"already in {root / where}" if source.remotes else f"comes with {where}, nothing to fetch"
 
 
 def _found(source: Source, root: Path) -> str:

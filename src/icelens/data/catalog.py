@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from icelens.data import cifar, glue, idx, names, svhn
+from icelens.data.digits import digits
 from icelens.data.source import Layout, Remote, Source
 
 Published = tuple[str, int, str]  # file, bytes, sha256
@@ -19,6 +20,14 @@ IDX_FILES = (
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
+
+
+DIGITS = Source(
+    "scikit-learn's digits, 8 x 8 pixels", (1_348, 449), names.DIGITS,
+    # No files under the root: they come with scikit-learn, so this layout is complete everywhere.
+    (Layout("scikit-learn", (), lambda folder: digits()),), (),
+    home="https://archive.ics.uci.edu/dataset/80", licence="CC BY 4.0",
+)  # fmt: skip
 
 
 def _remotes(url: str, folder: str, *files: Published) -> tuple[Remote, ...]:
@@ -193,6 +202,7 @@ WNLI = _glue(
 )  # fmt: skip
 
 DATASETS: dict[str, Source] = {
+    "digits": DIGITS,
     "mnist": MNIST,
     "fashion-mnist": FASHION_MNIST,
     "kmnist": KMNIST,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from icelens.data import names
 from icelens.data.examples import Examples, Split
 
 
@@ -20,6 +21,8 @@ def digits() -> Split:
     # Sixteen shades of grey become 0 to 255.
     images = torch.tensor(pixels * (255 / 16)).round().to(torch.uint8).view(-1, 1, 8, 8)
     classes = torch.tensor(labels, dtype=torch.int64)
-    names = tuple(str(digit) for digit in range(10))
     test = torch.arange(len(images)) % 4 == 3
-    return Split(Examples(images[~test], classes[~test], names), Examples(images[test], classes[test], names))
+    return Split(
+        Examples(images[~test], classes[~test], names.DIGITS),
+        Examples(images[test], classes[test], names.DIGITS),
+    )

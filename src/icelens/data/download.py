@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from icelens import progress
-from icelens.errors import FileError, InputError, MissingFileError
+from icelens.errors import DownloadError, InputError
 
 CHUNK = 1 << 16
 TOO_MANY_REQUESTS, RANGE_NOT_SATISFIABLE = 429, 416
@@ -57,7 +57,9 @@ def fetch(
     found = checksum_of(part, expected)
     if expected not in (None, found):
         part.unlink()
-        raise FileError(f"{url}: wrong checksum, expected {expected}, got {found}; the download was deleted")
+        raise DownloadError(
+            f"{url}: wrong checksum, expected {expected}, got {found}; the download was deleted"
+        )
     part.replace(path)
     return _record(path, found, checksum)
 
@@ -162,11 +164,11 @@ def _is_passing(error: Exception) -> bool:
     return True
 
 
-def _network_error(url: str, part: Path, error: Exception) -> MissingFileError:
+def _network_error(url: str, part: Path, error: Exception) -> DownloadError:
     message = f"cannot fetch {url}: {_reason(error)}"
     if _length(part):
         message += f"; {_length(part)} bytes are kept in {part}, the same command goes on from there"
-    return MissingFileError(message)
+    return DownloadError(message)
 
 
 def _reason(error: Exception) -> str:

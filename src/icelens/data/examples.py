@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from icelens.errors import FileError, IndexRangeError, InputError
+from icelens.matrices import check_classes
 
 Texts: TypeAlias = list[tuple[str, ...]]
 
@@ -43,7 +44,7 @@ class Examples:
             )
         if len(self.inputs) != len(self.labels):
             raise InputError(f"{len(self.inputs)} inputs but {len(self.labels)} labels")
-        _check_classes(self.labels, len(self.classes))
+        check_classes(self.labels, len(self.classes))
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -61,16 +62,6 @@ class Split:
     train: Examples
     test: Examples
     extra: Mapping[str, Examples] = field(default_factory=dict)
-
-
-def _check_classes(labels: Tensor, count: int) -> None:
-    wrong = ((labels < 0) | (labels >= count)).nonzero()
-    if len(wrong):
-        first = int(wrong[0])
-        raise InputError(
-            f"labels hold class {int(labels[first])} but there are {count} classes (0–{count - 1}); "
-            f"first at index {first}"
-        )
 
 
 def from_file(path: Path, inputs: Tensor | Texts, labels: Tensor, classes: tuple[str, ...]) -> Examples:

@@ -54,7 +54,7 @@ class Source:
         rows: training and test rows, as published.
         classes: the name of class 0, 1, ...
         layouts: the forms it may lie in; the first that is complete is read.
-        remotes: what `icelens data get` downloads.
+        remotes: what `icelens data get` downloads; none for what an installed package brings along.
         home: the page of its authors.
         licence: its licence, or that none is stated.
     """

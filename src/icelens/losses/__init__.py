@@ -26,6 +26,16 @@ from icelens.losses.pointwise import (
     soft_bootstrapping,
     symmetric_cross_entropy,
 )
+from icelens.losses.ranges import (
+    ANY,
+    AT_LEAST_0,
+    AT_MOST_0,
+    BELOW_ONE,
+    POSITIVE,
+    SHARE,
+    Range,
+    check_setting,
+)
 from icelens.losses.reduction import Pointwise
 from icelens.losses.transition import ForwardLoss, forward_correction, noise_adaptation, start_adaptation
 
@@ -56,11 +66,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Problem:
-    """What a loss may need to know before training; `transition` where a run before this one gave it."""
+    """What a loss may need to know before training.
+
+    `steps` are the training steps in all, for a loss with a schedule (dac); `transition` is a matrix that a
+    run before this one gave (forward).
+    """
 
     examples: int
     classes: int
-    steps: int = 1
+    steps: int | None = None
     transition: Tensor | None = None
 
 
@@ -72,7 +86,7 @@ def _first_k(outputs: Tensor, classes: int) -> Tensor:
 class Method:
     """A row of the contents table: what the method is, and how to make and read it.
 
-    `settings` are the ones a user may change, with their defaults. At `cross_entropy_at` the loss is cross
+    `settings` are the ones a user may change, with their defaults, and `ranges` what they may be. At `cross_entropy_at` the loss is cross
     entropy, once outputs beyond the K classes are silent. `pretrain` names what a cross-entropy run must
     supply first: "anchors" or "confusion".
     """
@@ -83,6 +97,7 @@ class Method:
     state: str
     make: Callable[..., nn.Module]
     settings: Mapping[str, Any] = field(default_factory=dict)
+    ranges: Mapping[str, Range] = field(default_factory=dict)
     cross_entropy_at: Mapping[str, Any] = field(default_factory=dict)
     outputs: Callable[[int], int] = lambda classes: classes
     predict: Callable[[Tensor, int], Tensor] = _first_k
@@ -107,7 +122,12 @@ def _ice(transform: str) -> dict[str, Any]:
     def make(problem: Problem, **settings: Any) -> nn.Module:
         return ICELoss(problem.examples, transform=transform, **settings)
 
-    return {"make": make, "settings": _defaults(ICELoss, "transform"), "cross_entropy_at": {"start": 80.0}}
+    return {
+        "make": make,
+        "settings": _defaults(ICELoss, "transform"),
+        "ranges": {"step_size": AT_LEAST_0, "start": ANY},
+        "cross_entropy_at": {"start": 80.0},
+    }
 
 
 def _per_class_rows(loss: Callable[..., nn.Module]) -> dict[str, Any]:
@@ -124,6 +144,8 @@ def _make_forward(problem: Problem, **settings: Any) -> nn.Module:
 
 
 def _make_dac(problem: Problem, **settings: Any) -> nn.Module:
+    if problem.steps is None:
+        raise InputError("the abstaining classifier needs the number of training steps: Problem(..., steps=N)")
     return DACLoss(problem.steps, **settings)
 
 
@@ -131,15 +153,15 @@ LOSSES: dict[str, Method] = {
     "cross_entropy": Method("Cross entropy", "−log p_y", "—", "none", **_pointwise(cross_entropy)),
     "label_smoothing": Method(
         "Label smoothing", "−Σ_k [(1 − s)·y_k + s/K]·log p_k", "Szegedy et al., 2016", "none",
-        cross_entropy_at={"smoothing": 0.0}, **_pointwise(label_smoothing),
+        ranges={"smoothing": SHARE}, cross_entropy_at={"smoothing": 0.0}, **_pointwise(label_smoothing),
     ),
     "soft_bootstrapping": Method(
         "Soft bootstrapping", "−Σ_k [β·y_k + (1 − β)·p_k]·log p_k", "Reed et al., 2015", "none",
-        cross_entropy_at={"beta": 1.0}, **_pointwise(soft_bootstrapping),
+        ranges={"beta": SHARE}, cross_entropy_at={"beta": 1.0}, **_pointwise(soft_bootstrapping),
     ),
     "hard_bootstrapping": Method(
         "Hard bootstrapping", "−β·log p_y − (1 − β)·log max_k p_k", "Reed et al., 2015", "none",
-        cross_entropy_at={"beta": 1.0}, **_pointwise(hard_bootstrapping),
+        ranges={"beta": SHARE}, cross_entropy_at={"beta": 1.0}, **_pointwise(hard_bootstrapping),
     ),
     "adaptation": Method(
         "Noise adaptation layer", "−log Σ_i p_i T(x)[i, y]", "Goldberger and Ben-Reuven, 2017",
@@ -153,11 +175,12 @@ LOSSES: dict[str, Method] = {
     "dac": Method(
         "Deep abstaining classifier", "(1 − a)·H − α·log(1 − a)", "Thulasidasan et al., 2019",
         "none (one output more)", make=_make_dac, settings=_defaults(DACLoss),
+        ranges={"warmup": SHARE, "alpha_final": AT_LEAST_0, "divisor": POSITIVE, "momentum": SHARE},
         cross_entropy_at={"warmup": 1.0}, outputs=lambda classes: classes + 1,
     ),
     "gce": Method(
         "Generalized cross entropy", "(1 − p_y^q) / q", "Zhang and Sabuncu, 2018", "none",
-        cross_entropy_at={"q": 0.0}, **_pointwise(generalized_cross_entropy),
+        ranges={"q": SHARE}, cross_entropy_at={"q": 0.0}, **_pointwise(generalized_cross_entropy),
     ),
     "ice_linear": Method(
         "ICE-LIN", "−log(C·p_y + (1 − C)/K)", "Zhang and Sugiyama, 2021", "4 bytes", **_ice("linear")
@@ -167,21 +190,24 @@ LOSSES: dict[str, Method] = {
     ),
     "sce": Method(
         "Symmetric cross entropy", "−α·log p_y − β·A·(1 − p_y)", "Wang et al., 2019", "none",
+        ranges={"alpha": AT_LEAST_0, "beta": AT_LEAST_0, "log_zero": AT_MOST_0},
         cross_entropy_at={"alpha": 1.0, "beta": 0.0}, **_pointwise(symmetric_cross_entropy),
     ),
     "elr": Method(
         "Early-learning regularisation", "−log p_y + λ·log(1 − ⟨t, p⟩)", "Liu et al., 2020", "4·K bytes",
-        cross_entropy_at={"strength": 0.0}, **_per_class_rows(ELRLoss),
+        ranges={"strength": AT_LEAST_0, "beta": SHARE}, cross_entropy_at={"strength": 0.0},
+        **_per_class_rows(ELRLoss),
     ),
     "sop": Method(
         "Sparse over-parameterisation", "−log((p_y + u²) / Σ_k (p_k + s_k))", "Liu et al., 2022",
         "4·(K + 1) bytes", cross_entropy_at={"scale": 0.0, "floor": 0.0}, **_per_class_rows(SOPLoss),
+        ranges={"step_u": AT_LEAST_0, "step_v": AT_LEAST_0, "scale": AT_LEAST_0, "floor": BELOW_ONE},
     ),
 }  # fmt: skip
 
 
 def make_loss(name: str, problem: Problem, **settings: Any) -> nn.Module:
-    """The loss of this name, called as `loss(outputs, labels, index)`.
+    """The loss of this name, called as `loss(outputs, labels, index)`; settings that cannot work are refused.
 
     >>> loss = make_loss("gce", Problem(examples=100, classes=10), q=0.5)
     >>> LOSSES["adaptation"].outputs(10)  # the network must have that many
@@ -190,7 +216,11 @@ def make_loss(name: str, problem: Problem, **settings: Any) -> nn.Module:
     if name not in LOSSES:
         raise unknown("loss", name, LOSSES)
     method = LOSSES[name]
-    for setting in settings:
-        if setting not in method.settings:
-            raise InputError(f"loss '{name}': {unknown('setting', setting, method.settings)}")
+    try:
+        for setting, value in settings.items():
+            if setting not in method.settings:
+                raise unknown("setting", setting, method.settings)
+            check_setting(setting, value, method.ranges[setting])
+    except InputError as error:
+        raise InputError(f"loss '{name}': {error}") from None
     return method.make(problem, **settings)

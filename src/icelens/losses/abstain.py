@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from icelens.errors import InputError
+from icelens.losses.ranges import SHARE, check_setting
 from icelens.losses.reduction import check_batch, reduced
 
 
@@ -62,8 +62,7 @@ class DACLoss(nn.Module):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        if not 0 <= warmup <= 1:
-            raise InputError(f"warmup must lie in [0, 1], got {warmup}")
+        check_setting("warmup", warmup, SHARE)
         self.steps, self.warmup_steps = steps, round(warmup * steps)
         self.alpha_final, self.divisor, self.momentum = alpha_final, divisor, momentum
         self.reduction = reduction

@@ -70,6 +70,10 @@ class ICELoss(nn.Module):
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; see the class."""
+        if self.weight is not None and self.weight.shape != logits.shape[1:]:
+            raise InputError(
+                f"weight holds {self.weight.numel()} classes but logits are {tuple(logits.shape)}"
+            )
         labels = check_batch(logits, labels, index=index, ignore_index=self.ignore_index)
         learning = self.training and torch.is_grad_enabled()
         if index is None:

@@ -45,7 +45,7 @@ class ELRLoss(nn.Module):
         """The loss of a batch; while training it also moves the averages of the batch."""
         if index is None:
             return _without_index(self, logits, labels, self.reduction)
-        labels = _checked(logits, labels, index, self.target)
+        labels, index = _checked(logits, labels, index, self.target)
         self.to(logits.device)
         p = logits.softmax(-1).clamp(1e-4, 1 - 1e-4)
         learning = _learning(self)  # asked here, since no_grad() below would answer no
@@ -100,7 +100,7 @@ class SOPLoss(nn.Module):
         """The loss of a batch; while training it also moves u and v of the batch."""
         if index is None:
             return _without_index(self, logits, labels, self.reduction)
-        labels = _checked(logits, labels, index, self.v)
+        labels, index = _checked(logits, labels, index, self.v)
         self.to(logits.device)
         p, y = logits.softmax(-1), labels[:, None]
         u, v = self.u[index, None].to(p), self.v[index].to(p)
@@ -139,15 +139,16 @@ def _without_index(loss: nn.Module, logits: Tensor, labels: Tensor, reduction: s
     return reduced(cross_entropy(logits, labels), reduction)
 
 
-def _checked(logits: Tensor, labels: Tensor, index: Tensor, table: Tensor) -> Tensor:
-    """Raise for a batch or an index that does not fit the table. Looks at a CPU index only, as for labels."""
+def _checked(logits: Tensor, labels: Tensor, index: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    """Labels and index as int64, if they fit the table. Looks at a CPU index only, as for labels."""
     labels = check_batch(logits, labels, columns=table.shape[1], index=index)
+    index = index.to(torch.int64)  # torch takes a uint8 index for a mask
     if index.device.type != "cpu" or torch.compiler.is_compiling() or not index.numel():
-        return labels
+        return labels, index
     low, high = (int(bound) for bound in index.aminmax())
     if low < 0 or high >= len(table):
         raise IndexRangeError(
             f"index {low if low < 0 else high} is not a row of the table, which has {len(table)} rows "
             f"(0–{len(table) - 1}); index must be the example's position in the training set"
         )
-    return labels
+    return labels, index

@@ -70,6 +70,12 @@ def confidence_cross_entropy(
 
     Differentiable in v too: with v = g(x) from a network of its own, this is the paper's alternative to
     one learned confidence per example (its figure "demo", panel c).
+
+    Args:
+        logits: (batch, classes).
+        labels: (batch,).
+        v: (batch,), confidence logits; a network with one output gives (batch, 1), so squeeze it.
+        transform: "linear" or "power".
     """
     if transform not in TRANSFORMS:
         raise unknown("transform", transform, TRANSFORMS)

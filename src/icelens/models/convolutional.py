@@ -34,6 +34,8 @@ def cnn(
     """
     if padding not in (0, 1):
         raise InputError(f"padding must be 0 or 1, got {padding}")
+    if width < 1:
+        raise InputError(f"width must be at least 1, got {width}")
     # Without padding each of the four convolutions takes 2 pixels off.
     lost = 0 if padding else 8
     channels, high, wide = image_shape(shape, smallest=lost + 2)

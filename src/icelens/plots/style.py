@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icelens.errors import InputError
+from icelens.files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,16 +77,6 @@ def save(figure: Figure, path: str | Path, *, dpi: int = 160) -> Path:
     drawn = io.BytesIO()
     with style():
         figure.savefig(drawn, format=kind, dpi=dpi, metadata=_METADATA[kind])
-    _write_whole(path, drawn.getvalue())
+    with replacing(path) as part:
+        part.write_bytes(drawn.getvalue())
     return path
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """A reader sees the old file or the new one, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_bytes(content)
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)

@@ -1,13 +1,11 @@
-"""Checkpoints: all that a run needs to go on to the same numbers, in two files that cannot run code.
+"""Checkpoints: all that a run needs to go on to the same numbers, in one file that cannot run code.
 
-Tensors are in `checkpoint.safetensors`, the rest in its header as JSON. The file is written whole or not
-at all.
+Tensors are in `checkpoint.safetensors`, the rest in its header as JSON.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from torch import Tensor, nn
 
 from icelens.data import OnDevice
 from icelens.errors import FileError
+from icelens.files import replacing
 
 NAME = "checkpoint.safetensors"
 
@@ -24,7 +23,7 @@ def save_checkpoint(folder: Path, parts: dict[str, Any], progress: dict[str, Any
     """Write the state of the parts (modules, optimizer, data) and what `progress` says of the run."""
     tensors: dict[str, Tensor] = {}
     structure = {name: _split(_state(part), name, tensors) for name, part in parts.items()}
-    structure["random"] = _split(_random_state(), "random", tensors)
+    structure["random"] = _split(_random_state(parts["data"]), "random", tensors)
     write_safetensors(
         folder / NAME, tensors, {"structure": json.dumps(structure), "progress": json.dumps(progress)}
     )
@@ -36,26 +35,23 @@ def load_checkpoint(folder: Path, parts: dict[str, Any]) -> dict[str, Any] | Non
     if not path.exists():
         return None
     tensors, header = read_safetensors(path)
+    if "structure" not in header:
+        raise FileError(f"{path}: not a checkpoint of a run")
     structure = json.loads(header["structure"])
     for name, part in parts.items():
         _restore(part, _join(structure[name], tensors))
-    _restore_random(_join(structure["random"], tensors))
+    _restore_random(parts["data"], _join(structure["random"], tensors))
     progress: dict[str, Any] = json.loads(header["progress"])
     return progress
 
 
 def write_safetensors(path: Path, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
-    """Write tensors and a header of strings; a reader sees the old file or the new one, never a part."""
+    """Write tensors and a header of strings."""
     from safetensors.torch import save_file
 
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        save_file(
-            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part, header
-        )
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    with replacing(path) as part:
+        save_file(plain, part, header)
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -87,17 +83,16 @@ def _restore(part: Any, state: Any) -> None:
         part.load_state_dict(state)
 
 
-def _random_state() -> dict[str, Tensor]:
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state()
-    return states
+def _random_state(data: OnDevice) -> dict[str, Tensor]:
+    """What dropout and the like draw from, on the CPU and on the device of the data."""
+    states, device = {"cpu": torch.get_rng_state()}, data.labels.device
+    return {**states, "cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else states
 
 
-def _restore_random(states: dict[str, Tensor]) -> None:
+def _restore_random(data: OnDevice, states: dict[str, Tensor]) -> None:
     torch.set_rng_state(states["cpu"])
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["cuda"])
+    if "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], data.labels.device)
 
 
 def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:

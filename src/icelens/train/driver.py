@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +16,9 @@ from icelens.train.checkpoint import load_checkpoint, save_checkpoint
 from icelens.train.loop import State, advance, begin, method_of
 from icelens.train.predict import log_probabilities
 from icelens.train.pretrain import transition_for
-from icelens.train.recipe import Recipe
+from icelens.train.recipe import Recipe, make_recipe
 from icelens.train.run import Run
-from icelens.train.task import Task, prepare
+from icelens.train.task import Task, choose_device, prepare
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,12 +35,14 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
         out: the folder of the run.
         split: data to train and test on, in place of the recipe's.
     """
+    recipe = make_recipe({**asdict(recipe), "device": str(choose_device(recipe.device))})
     task = prepare(recipe, split)
     # A name or setting that is not known is told before a folder is made.
     begin(recipe, task, torch.eye(len(task.classes)))
     run = Run(out)
     run.start(recipe, task.fingerprint)
     if run.finished:
+        (run.folder / CHECKPOINT).unlink(missing_ok=True)
         return run
     transition = transition_for(recipe, task, run.folder)
     state = begin(recipe, task, transition)
@@ -53,7 +56,9 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
         save_checkpoint(run.folder, parts, progress)
 
     advance(recipe, task, state, title=f"training {recipe.loss}", evaluated=evaluated)
-    run.write_model(state.model)
+    run.write_model(
+        state.model, tuple(task.train.inputs.shape[1:]), method_of(recipe).outputs(len(task.classes))
+    )
     run.write_examples(_examples(recipe, task, state))
     (run.folder / CHECKPOINT).unlink(missing_ok=True)
     return run

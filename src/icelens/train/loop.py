@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from icelens import progress
-from icelens.errors import TrainingError
+from icelens.errors import InputError, TrainingError
 from icelens.losses import LOSSES, ICELoss, Method, Problem, make_loss, start_adaptation
 from icelens.models import network
 from icelens.train.predict import accuracy, log_probabilities
@@ -39,7 +39,10 @@ class State:
 def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State:
     """A model, a loss and an optimizer at their start, seeded."""
     torch.manual_seed(recipe.seed)
+    if task.train.generator is not None:
+        task.train.generator.manual_seed(recipe.seed)  # a run before this one may have drawn from it
     method = method_of(recipe)
+    _check_fit(recipe, task, method)
     classes = len(task.classes)
     iterations = recipe.iterations or max(1, round(recipe.epochs * batches_per_epoch(recipe, task)))
     problem = Problem(len(task.train), classes, iterations, transition)
@@ -172,6 +175,23 @@ def method_of(recipe: Recipe) -> Method:
     if recipe.loss not in LOSSES:
         make_loss(recipe.loss, Problem(1, 2))  # raises with the nearest name
     return LOSSES[recipe.loss]
+
+
+def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
+    """Raise for settings that are right alone but not together, or not with this data."""
+    if recipe.channels_last and task.train.inputs.dim() != 4:
+        raise InputError(
+            f"channels_last is for images, but an example here is {tuple(task.train.inputs.shape[1:])}"
+        )
+    if not recipe.model_settings.get("logit_norm"):
+        return
+    if method.pretrain == "confusion":
+        raise InputError(f"model_settings.logit_norm would undo the matrix that '{recipe.loss}' starts from")
+    if recipe.batch_size == 1 or len(task.train_rows) % recipe.batch_size == 1:
+        raise InputError(
+            f"batch_size={recipe.batch_size} leaves a batch of one example of {len(task.train_rows)}, "
+            "which model_settings.logit_norm cannot normalise"
+        )
 
 
 def _spread(times: int, state: State) -> set[int]:

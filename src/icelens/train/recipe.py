@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 import types
 import typing
@@ -58,7 +59,7 @@ SETTINGS: dict[str, str] = {
     "model_settings": "Settings of that network, such as model_settings.dropout=0.5.",
     "loss": "Method: a name in the table of losses.",
     "loss_settings": "Settings of that method, such as loss_settings.q=0.5.",
-    "confidence_schedule": "Factor on ICE's step: constant, or paper: up for 400 iterations, then down to 0.",
+    "confidence_schedule": "ICE's step over time: constant, or paper: up for 400 iterations, then down.",
     "optimizer": "adamw, adam or sgd.",
     "learning_rate": "Learning rate at its highest.",
     "weight_decay": "Weight decay of the optimizer.",
@@ -70,13 +71,13 @@ SETTINGS: dict[str, str] = {
     "epochs": "Length of the run in passes over the training data, where `iterations` is 0.",
     "batch_size": "Examples in a batch; the last batch of an epoch may be smaller.",
     "augment": "none, or crop_flip for images.",
-    "normalize": "Whether to normalise images per channel, by the training set; else pixels are in [0, 1].",
+    "normalize": "Whether to normalise images per channel of the training set; else pixels are in [0, 1].",
     "precision": "float32, or bfloat16 for mixed precision.",
     "channels_last": "Whether images lie channels last in memory, which GPUs like.",
     "device": "cpu, cuda, cuda:1, or auto: a GPU where there is one.",
     "evaluations": "How many times, spread over the run, accuracy is measured and a checkpoint written.",
-    "snapshots": "How many times, spread over the run, all confidences are recorded for the ridgeline.",
-    "seed": "Seed of the noise, the split, the weights and the order of the examples.",
+    "snapshots": "How many times after the start, spread over the run, ICE's confidences are recorded.",
+    "seed": "Seed of all that is drawn: noise, split, weights, order, augmentation, dropout.",
 }
 
 _CHOICES = {
@@ -119,9 +120,12 @@ def _check(recipe: Recipe, where: str) -> None:
         if getattr(recipe, name) not in choices:
             raise InputError(f"{where}{unknown(name, getattr(recipe, name), choices)}")
     for name, least in _AT_LEAST.items():
-        if getattr(recipe, name) < least:
-            raise InputError(f"{where}{name} must be at least {least}, got {getattr(recipe, name)}")
-    for name in ("noise_rate", "validation"):
+        value = getattr(recipe, name)
+        if not (value >= least and math.isfinite(value)):
+            raise InputError(f"{where}{name} must be at least {least} and finite, got {value}")
+    if recipe.seed >= 2**32:
+        raise InputError(f"{where}seed must be less than 2^32, got {recipe.seed}")
+    for name in ("noise_rate", "validation", "momentum"):
         if not 0 <= getattr(recipe, name) < 1:
             raise InputError(f"{where}{name} must lie in [0, 1), got {getattr(recipe, name)}")
     if recipe.iterations == 0 and recipe.epochs == 0:

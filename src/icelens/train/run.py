@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,8 @@ from torch import Tensor, nn
 
 from icelens import __version__
 from icelens.errors import FileError, InputError, MissingFileError
+from icelens.files import is_leftover, replacing
+from icelens.models import network
 from icelens.train.checkpoint import read_safetensors, write_safetensors
 from icelens.train.recipe import Recipe, make_recipe
 
@@ -36,16 +37,23 @@ class Run:
     def start(self, recipe: Recipe, fingerprint: str) -> None:
         """Make the folder for a recipe, or check that it already is that recipe's on the same data."""
         settings = dataclasses.asdict(recipe)
+        # Through JSON, which knows lists and no tuples.
+        settings = json.loads(json.dumps(settings))
         path = self.folder / "recipe.json"
         if not path.exists():
-            if self.folder.is_dir() and any(self.folder.iterdir()):
+            if self.folder.is_dir() and not all(is_leftover(file) for file in self.folder.iterdir()):
                 raise InputError(f"{self.folder} is not empty and holds no run; give another folder")
-            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise InputError(f"{self.folder}: cannot be a folder for a run: {error.strerror}") from None
             content = {"settings": settings, "data_fingerprint": fingerprint, "versions": versions()}
             write_text(path, json.dumps(content, indent=2) + "\n")
             return
         there = self._recipe()
         for name, value in settings.items():
+            if name == "device" and self.finished:
+                continue  # nothing is left to be trained, here or there
             if there["settings"].get(name) != value:
                 raise InputError(
                     f"{self.folder} holds a run with {name}={there['settings'].get(name)!r}, not {value!r}; "
@@ -84,13 +92,26 @@ class Run:
     def write_examples(self, table: pd.DataFrame) -> None:
         """Write the table of training examples, which ends the run."""
         path = self.folder / "examples.parquet"
-        part = path.with_name(f".{path.name}.part")
-        table.to_parquet(part, index=False)
-        part.replace(path)
+        with replacing(path) as part:
+            table.to_parquet(part, index=False)
 
-    def write_model(self, model: nn.Module) -> None:
-        """Write the weights of the network."""
-        write_safetensors(self.folder / "model.safetensors", dict(model.state_dict()), {})
+    def model(self) -> nn.Module:
+        """The trained network, on the CPU, ready to predict; the first K of its outputs are the classes."""
+        path = self.folder / "model.safetensors"
+        if not path.exists():
+            raise MissingFileError(f"{path}: no such file; the run has not finished")
+        tensors, header = read_safetensors(path)
+        recipe = self.recipe()
+        model = network(
+            recipe.model, json.loads(header["shape"]), int(header["outputs"]), **recipe.model_settings
+        )
+        model.load_state_dict(tensors)
+        return model.eval()
+
+    def write_model(self, model: nn.Module, shape: tuple[int, ...], outputs: int) -> None:
+        """Write the weights of the network, and the sizes that it takes to make it again."""
+        header = {"shape": json.dumps(shape), "outputs": str(outputs)}
+        write_safetensors(self.folder / "model.safetensors", dict(model.state_dict()), header)
 
     def history(self) -> tuple[Tensor, Tensor]:
         """Iterations (snapshots,) and confidences (snapshots, examples) recorded during training."""
@@ -108,11 +129,13 @@ class Run:
     def _recipe(self) -> dict[str, Any]:
         path = self.folder / "recipe.json"
         try:
-            content: dict[str, Any] = json.loads(path.read_text())
+            content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise MissingFileError(f"{path}: no such file; {self.folder} is not a run") from None
         except (OSError, ValueError) as error:
             raise FileError(f"{path}: not readable: {error}") from None
+        if not isinstance(content, dict) or not {"settings", "data_fingerprint"} <= set(content):
+            raise FileError(f"{path}: not the recipe of a run")
         return content
 
 
@@ -125,7 +148,6 @@ def versions() -> dict[str, str]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    part.write_text(text)
-    part.replace(path)
+    """Write a text file."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")

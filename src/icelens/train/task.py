@@ -38,6 +38,8 @@ def prepare(recipe: Recipe, split: Split | None = None) -> Task:
     """Load the data of a recipe, or take the split that is handed in; flip labels, hold rows out."""
     if split is None:
         split = digits() if recipe.data == "digits" else load(recipe.data, recipe.root)
+    if not len(split.test):
+        raise InputError(f"data set '{recipe.data}' has no test examples to measure accuracy on")
     inputs = split.train.inputs
     if not isinstance(inputs, Tensor):
         raise InputError(f"data set '{recipe.data}' is text; the models of a recipe take images or features")
@@ -48,6 +50,8 @@ def prepare(recipe: Recipe, split: Split | None = None) -> Task:
     given = dataclasses.replace(split.train, labels=noisy.labels)
     order = torch.randperm(len(clean), generator=torch.Generator().manual_seed(recipe.seed))
     held_out = round(recipe.validation * len(clean))
+    if held_out >= len(clean):
+        raise InputError(f"validation={recipe.validation} of {len(clean)} examples leaves none to train on")
     train, test = _on_device(recipe, given, split.test)
     return Task(
         train=train,

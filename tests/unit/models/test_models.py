@@ -142,14 +142,32 @@ def test_paper_resnet_sizes_its_head_from_the_image(size, features):
             "mlp",
             (4,),
             {"hidden": (8, 0)},
-            "every layer needs at least 1 unit, got inputs (4,) and hidden (8, 0)",
+            "model mlp: every layer needs at least 1 unit, got inputs (4,) and hidden (8, 0)",
         ),
+        ("mlp", (4,), {"hidden": 5}, "model mlp: hidden must be a list of whole numbers, got 5"),
+        ("mlp", (4,), {"hidden": "64"}, "model mlp: hidden must be a list of whole numbers, got '64'"),
+        ("mlp", (4,), {"hidden": [8.0]}, "model mlp: hidden must be a list of whole numbers, got [8.0]"),
+        ("mlp", (4,), {"dropout": "x"}, "model mlp: dropout must be a number, got 'x'"),
+        ("mlp", (4,), {"dropout": float("nan")}, "model mlp: dropout must lie in [0, 1), got nan"),
+        ("cnn", (1, 28, 28), {"width": 0}, "model cnn: width must be at least 1, got 0"),
+        ("cnn", (1, 28, 28), {"width": 8.0}, "model cnn: width must be a whole number, got 8.0"),
+        ("cnn", (1, 28, 28), {"padding": True}, "model cnn: padding must be a whole number, got True"),
+        ("cnn", (1, 28, 28), {"padding": 2}, "model cnn: padding must be 0 or 1, got 2"),
+        ("resnet18", (3, 8, 8), {"logit_norm": 1}, "model resnet18: logit_norm must be true or false, got 1"),
     ],
 )
 def test_errors_say_what_is_wrong(name, shape, settings, message):
     with pytest.raises(InputError) as error:
         network(name, shape, 10, **settings)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_defaults_can_be_given_as_settings(name):
+    settings = inspect.signature(MODELS[name]).parameters.values()
+    defaults = {p.name: p.default for p in settings if p.kind is p.KEYWORD_ONLY}
+    assert defaults
+    network(name, SHAPES[name], 2, **defaults)
 
 
 def test_a_model_without_outputs_is_refused():

@@ -1,0 +1,47 @@
+"""What a setting of a loss may be: every one is a number, and most have a range beyond which nothing works."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from icelens.errors import InputError
+
+
+class Range(NamedTuple):
+    """A range in words, after "must", and as a test of a finite number."""
+
+    words: str
+    holds: Callable[[float], bool]
+
+
+ANY = Range("be finite", lambda value: True)
+SHARE = Range("lie in [0, 1]", lambda value: 0 <= value <= 1)
+BELOW_ONE = Range("lie in [0, 1)", lambda value: 0 <= value < 1)
+AT_LEAST_0 = Range("be finite and at least 0", lambda value: value >= 0)
+AT_MOST_0 = Range("be finite and at most 0", lambda value: value <= 0)
+POSITIVE = Range("be finite and more than 0", lambda value: value > 0)
+
+
+def check_setting(name: str, value: Any, allowed: Range) -> None:
+    """Raise unless the value is a number within the range.
+
+    >>> check_setting("smoothing", 2, SHARE)
+    Traceback (most recent call last):
+    icelens.errors.InputError: smoothing must lie in [0, 1], got 2
+    """
+    if not _is_number(value):
+        raise InputError(f"{name} must be a number, got {value!r}")
+    if not (math.isfinite(value) and allowed.holds(float(value))):
+        raise InputError(f"{name} must {allowed.words}, got {value}")
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, Tensor):  # a step size that changes without a new compilation is one
+        return value.ndim == 0 and not value.is_complex() and value.dtype != torch.bool
+    return isinstance(value, Real) and not isinstance(value, bool)
