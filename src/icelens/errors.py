@@ -27,7 +27,7 @@ class MissingFileError(IcelensError, FileNotFoundError):
 
 
 class DownloadError(IcelensError, ConnectionError):
-    """A file that could not be fetched whole; what has arrived is kept, and the next try goes on from it."""
+    """A file that could not be fetched whole and right."""
 
 
 class TrainingError(IcelensError, RuntimeError):

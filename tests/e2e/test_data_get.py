@@ -15,7 +15,7 @@ import pytest
 
 from icelens.data import fetch, load
 from icelens.data.download import mirrored
-from icelens.errors import FileError, InputError, MissingFileError
+from icelens.errors import DownloadError, InputError
 
 CONTENT = bytes(i * 7 % 251 for i in range(700_000))
 SUM = "sha256:" + hashlib.sha256(CONTENT).hexdigest()
@@ -143,7 +143,7 @@ def test_dropped_connections_are_resumed(server, tmp_path):
 def test_a_server_that_always_drops_leaves_the_part(server, tmp_path):
     server.cuts, server.ranges = 99, False
     with pytest.raises(
-        MissingFileError, match="connection closed after 300000 of 700000 bytes; 300000 bytes are"
+        DownloadError, match="connection closed after 300000 of 700000 bytes; 300000 bytes are"
     ):
         get(server, tmp_path / "file.bin", attempts=3)
     assert (tmp_path / "file.bin.part").read_bytes() == CONTENT[:300_000]
@@ -164,7 +164,7 @@ def test_a_stalled_connection_times_out_and_goes_on(server, tmp_path):
 
 def test_wrong_bytes_are_not_kept(server, tmp_path):
     server.files["/dir/file.bin"] = wrong = CONTENT[:-1] + b"!"
-    with pytest.raises(FileError) as caught:
+    with pytest.raises(DownloadError) as caught:
         get(server, tmp_path / "file.bin")
     assert SUM in str(caught.value)
     assert hashlib.sha256(wrong).hexdigest() in str(caught.value)
@@ -174,7 +174,7 @@ def test_wrong_bytes_are_not_kept(server, tmp_path):
 @pytest.mark.parametrize(("status", "tries"), [(404, 1), (403, 1), (500, 3), (429, 3)])
 def test_a_refusal_is_told_and_only_a_passing_one_tried_again(server, tmp_path, status, tries):
     server.status = status
-    with pytest.raises(MissingFileError, match=rf"cannot fetch {server.url}/dir/file\.bin: HTTP {status} "):
+    with pytest.raises(DownloadError, match=rf"cannot fetch {server.url}/dir/file\.bin: HTTP {status} "):
         get(server, tmp_path / "file.bin", attempts=3)
     assert len(server.requests) == tries
 
@@ -182,7 +182,7 @@ def test_a_refusal_is_told_and_only_a_passing_one_tried_again(server, tmp_path, 
 def test_no_server_at_all_is_told_in_one_line(tmp_path):
     with Server() as closed:
         url = closed.url
-    with pytest.raises(MissingFileError, match=r"cannot fetch .*: Connection refused$"):
+    with pytest.raises(DownloadError, match=r"cannot fetch .*: Connection refused$"):
         fetch(f"{url}/x", tmp_path / "x", None, attempts=2, pause=0.01)
 
 
@@ -192,7 +192,7 @@ def test_without_a_published_checksum_the_first_download_is_trusted(server, tmp_
     assert (tmp_path / "file.bin.sha256").read_text() == f"{SUM.removeprefix('sha256:')}  file.bin\n"
     path.unlink()
     server.files["/dir/file.bin"] = b"something else"
-    with pytest.raises(FileError, match=f"wrong checksum, expected {SUM}"):
+    with pytest.raises(DownloadError, match=f"wrong checksum, expected {SUM}"):
         get(server, path, None)
 
 
@@ -262,11 +262,26 @@ def test_get_puts_lone_files_into_the_folder(server, tmp_path):
 def test_get_refuses_bytes_that_are_not_the_published_ones(server, tmp_path):
     server.files["/glue/data/WNLI.zip"] = b"not the published archive"
     done = icelens("data", "get", "wnli", "--root", tmp_path, ICELENS_DATA_MIRROR=server.url)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert done.stdout == ""
     message = r"icelens: \S+WNLI\.zip: wrong checksum, expected sha256:ae0e8e.*, got sha256:.* deleted"
     assert re.fullmatch(message, done.stderr.strip())
     assert list((tmp_path / "glue").iterdir()) == []
+
+
+def test_get_of_a_damaged_archive_is_an_error_of_the_file(server, tmp_path):
+    server.files["/glue/data/RTE.zip"] = b"no archive"
+    done = icelens("data", "get", "rte", "--root", tmp_path, "--mirror", server.url, code=WITHOUT_SUMS)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "RTE.zip: cannot be unpacked" in done.stderr
+
+
+def test_get_of_digits_says_that_nothing_has_to_be_fetched(server, tmp_path):
+    done = icelens("data", "get", "digits", "--root", tmp_path / "data", ICELENS_DATA_MIRROR=server.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "digits: comes with scikit-learn, nothing has to be fetched\n"
+    assert server.requests == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_get_tells_what_is_wrong_in_one_line(server, tmp_path):
@@ -274,7 +289,7 @@ def test_get_tells_what_is_wrong_in_one_line(server, tmp_path):
     assert (done.returncode, done.stderr) == (2, "icelens: unknown data set 'wnil'; did you mean 'wnli'?\n")
     assert server.requests == []
     missing = icelens("data", "get", "rte", "--root", tmp_path, ICELENS_DATA_MIRROR=server.url)
-    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+    assert (missing.returncode, missing.stderr.count("\n")) == (1, 1)
     assert "RTE.zip: HTTP 404 Not Found" in missing.stderr
     (tmp_path / "file").write_text("")
     blocked = icelens("data", "get", "rte", "--root", tmp_path / "file", ICELENS_DATA_MIRROR=server.url)
@@ -290,7 +305,8 @@ def test_ls_shows_every_data_set_and_where_it_is(tmp_path):
     done = icelens("data", "ls", "--root", tmp_path)
     assert done.returncode == 0, done.stderr
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()[1:]}
-    assert len(rows) == 14
+    assert len(rows) == 15
+    assert rows["digits"][-3:] == ["1,348", "449", "scikit-learn"]
     assert rows["rte"][-3:] == ["2,490", "277", "glue/RTE"]
     assert rows["cifar100"][-3:] == ["50,000", "10,000", "-"]
 

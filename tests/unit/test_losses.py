@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 
 import numpy as np
@@ -31,6 +32,7 @@ from icelens.losses import (
 )
 from icelens.losses.reduction import check_labels
 from icelens.matrices import symmetric_matrix
+from icelens.transforms import TRANSFORMS
 
 PROBLEM = Problem(examples=5, classes=3, steps=10)
 
@@ -118,7 +120,7 @@ def test_forward_correction_is_refused_without_its_matrix():
 
 
 def test_the_abstaining_classifier_is_refused_without_its_steps():
-    with pytest.raises(InputError, match=r"number of training steps: Problem\(..., steps=N\)"):
+    with pytest.raises(InputError, match=r"number of training steps: Problem\(\.\.\., steps=N\)"):
         make_loss("dac", Problem(100, 3))
     make_loss("gce", Problem(100, 3))
 
@@ -184,8 +186,22 @@ def test_confidence_cross_entropy_from_no_belief_to_full():
 @pytest.mark.parametrize("transform", ["linear", "power"])
 @pytest.mark.parametrize("v", [torch.zeros(4, 1), torch.zeros(1), torch.zeros(()), torch.zeros(3)])
 def test_a_confidence_of_another_shape_is_refused(transform, v):
-    with pytest.raises(InputError, match=r"v must be \(batch,\) = \(4,\), got shape \("):
+    message = r"v must be \(batch,\) = \(4,\), got shape \("
+    with pytest.raises(InputError, match=message):
         confidence_cross_entropy(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]), v, transform=transform)
+    with pytest.raises(InputError, match=message):
+        TRANSFORMS[transform].everywhere(torch.zeros(4, 3), v)
+
+
+@pytest.mark.parametrize("transform", ["linear", "power"])
+def test_the_check_of_the_confidence_breaks_no_compiled_graph(transform):
+    compiled = torch.compile(confidence_cross_entropy, fullgraph=True, backend="eager", dynamic=True)
+    for batch in (4, 6):
+        logits, v, labels = torch.randn(batch, 3), torch.randn(batch), torch.arange(batch) % 3
+        torch.testing.assert_close(
+            compiled(logits, labels, v, transform=transform),
+            confidence_cross_entropy(logits, labels, v, transform=transform),
+        )
 
 
 class TestTransition:
@@ -214,7 +230,7 @@ class TestTransition:
         logits, labels = torch.tensor([[80.0, 0.0, 0.0]] * 3, dtype=dtype), torch.tensor([0, 1, 2])
         seen = ForwardLoss(transition, reduction="none")(logits, labels)
         assert seen.dtype == torch.float32
-        torch.testing.assert_close(seen, -transition[0].log().float(), rtol=1e-5, atol=0)
+        torch.testing.assert_close(seen, -transition[0].log().float(), rtol=1e-4, atol=0)
 
     def test_adaptation_takes_outputs_in_any_layout(self):
         outputs = torch.randn(12, 4).T  # not contiguous
@@ -311,9 +327,10 @@ class TestRowsPerExample:
 
     @pytest.mark.parametrize("dtype", [torch.uint8, torch.int32])
     def test_a_small_integer_type_names_rows_as_int64_does(self, kind, dtype):
-        small, wide = (torch.manual_seed(0) and kind(5, 3) for _ in range(2))
+        small = kind(5, 3)
+        wide = copy.deepcopy(small)
         logits, labels = torch.randn(2, 3, requires_grad=True), torch.tensor([0, 1])
-        index = torch.tensor([1, 3])  # as a mask, a uint8 of 1, 1 would be rows 0 and 1
+        index = torch.tensor([1, 3])
         assert torch.equal(small(logits, labels, index.to(dtype)), wide(logits, labels, index))
         for key, value in wide.state_dict().items():
             assert torch.equal(small.state_dict()[key], value)

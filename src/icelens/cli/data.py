@@ -63,7 +63,9 @@ def get(names: Names, root: Root = Path("data"), mirror: Mirror = None) -> None:
 
 def _at_hand(source: Source, root: Path) -> str:
     where = _found(source, root)
-    return f"already in {root / where}" if source.remotes else f"comes with {where}, nothing to fetch"
+    return (
+        f"already in {root / where}" if source.remotes else f"comes with {where}, nothing has to be fetched"
+    )
 
 
 def _found(source: Source, root: Path) -> str:

@@ -86,9 +86,9 @@ def _first_k(outputs: Tensor, classes: int) -> Tensor:
 class Method:
     """A row of the contents table: what the method is, and how to make and read it.
 
-    `settings` are the ones a user may change, with their defaults, and `ranges` what they may be. At `cross_entropy_at` the loss is cross
-    entropy, once outputs beyond the K classes are silent. `pretrain` names what a cross-entropy run must
-    supply first: "anchors" or "confusion".
+    `settings` are the ones a user may change, with their defaults, and `ranges` what they may be. At
+    `cross_entropy_at` the loss is cross entropy, once outputs beyond the K classes are silent. `pretrain`
+    names what a cross-entropy run must supply first: "anchors" or "confusion".
     """
 
     title: str
@@ -145,7 +145,9 @@ def _make_forward(problem: Problem, **settings: Any) -> nn.Module:
 
 def _make_dac(problem: Problem, **settings: Any) -> nn.Module:
     if problem.steps is None:
-        raise InputError("the abstaining classifier needs the number of training steps: Problem(..., steps=N)")
+        raise InputError(
+            "the abstaining classifier needs its number of training steps: Problem(..., steps=N)"
+        )
     return DACLoss(problem.steps, **settings)
 
 

@@ -1,4 +1,4 @@
-"""What a setting of a loss may be: every one is a number, and most have a range beyond which nothing works."""
+"""What a setting of a loss may be: every one is a number, within a range where the loss can work."""
 
 from __future__ import annotations
 

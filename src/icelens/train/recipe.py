@@ -50,7 +50,7 @@ class Recipe:
 
 
 SETTINGS: dict[str, str] = {
-    "data": "Name of a data set: digits, or one that `icelens data ls` lists.",
+    "data": "Name of a data set, as `icelens data ls` lists them.",
     "root": "Folder that holds the data sets.",
     "noise": "How labels are flipped on purpose: symmetric, pair, dirichlet or instance.",
     "noise_rate": "Expected share of the training labels to flip; 0 leaves them as they are.",

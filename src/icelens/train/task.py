@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from icelens import noise
-from icelens.data import Examples, OnDevice, Split, channel_stats, digits, load
+from icelens.data import Examples, OnDevice, Split, channel_stats, load
 from icelens.errors import InputError
 from icelens.train.recipe import Recipe
 
@@ -37,7 +37,7 @@ class Task:
 def prepare(recipe: Recipe, split: Split | None = None) -> Task:
     """Load the data of a recipe, or take the split that is handed in; flip labels, hold rows out."""
     if split is None:
-        split = digits() if recipe.data == "digits" else load(recipe.data, recipe.root)
+        split = load(recipe.data, recipe.root)
     if not len(split.test):
         raise InputError(f"data set '{recipe.data}' has no test examples to measure accuracy on")
     inputs = split.train.inputs

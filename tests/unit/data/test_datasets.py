@@ -2,9 +2,10 @@ import re
 
 import numpy as np
 import pytest
+import torch
 from data_files import write_cifar10_binary, write_cifar10_python, write_mnist, write_tsv
 
-from icelens.data import DATASETS, load
+from icelens.data import DATASETS, digits, load
 from icelens.data.datasets import get
 from icelens.errors import InputError, MissingFileError
 
@@ -13,7 +14,7 @@ NAMES = ["mnist", "fashion-mnist", "kmnist", "svhn", "cifar10", "cifar100",
 
 
 def test_the_names():
-    assert list(DATASETS) == NAMES
+    assert list(DATASETS) == ["digits", *NAMES]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -57,8 +58,19 @@ def test_a_missing_data_set_says_where_it_was_looked_for_and_what_to_do(tmp_path
 def test_an_unknown_name_gets_the_nearest():
     with pytest.raises(InputError, match="unknown data set 'cifar-10'; did you mean 'cifar10'"):
         load("cifar-10", "data")
+    with pytest.raises(InputError, match="unknown data set 'digit'; did you mean 'digits'"):
+        load("digit", "data")
     with pytest.raises(InputError, match="unknown data set"):
         get("mnits", "data")
+
+
+def test_digits_are_at_hand_without_any_folder(tmp_path):
+    split, source = load("digits", tmp_path / "absent"), DATASETS["digits"]
+    assert torch.equal(split.train.inputs, digits().train.inputs)
+    assert (len(split.train), len(split.test)) == source.rows
+    assert split.test.classes == source.classes
+    assert get("digits", tmp_path / "absent") == {}
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("folder", ["kmnist", "KMNIST/raw"])

@@ -1,5 +1,7 @@
 """Laws over all models, then what is particular to each."""
 
+import inspect
+
 import pytest
 import torch
 from torch import nn
@@ -162,7 +164,6 @@ def test_errors_say_what_is_wrong(name, shape, settings, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize("name", MODELS)
 def test_defaults_can_be_given_as_settings(name):
     settings = inspect.signature(MODELS[name]).parameters.values()
     defaults = {p.name: p.default for p in settings if p.kind is p.KEYWORD_ONLY}
