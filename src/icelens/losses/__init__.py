@@ -52,6 +52,7 @@ __all__ = [
     "abstaining_cross_entropy",
     "confidence_cross_entropy",
     "cross_entropy",
+    "find_method",
     "forward_correction",
     "generalized_cross_entropy",
     "hard_bootstrapping",
@@ -208,6 +209,13 @@ LOSSES: dict[str, Method] = {
 }  # fmt: skip
 
 
+def find_method(name: str) -> Method:
+    """The row of the table of this name, or an error with the nearest name."""
+    if name not in LOSSES:
+        raise unknown("loss", name, LOSSES)
+    return LOSSES[name]
+
+
 def make_loss(name: str, problem: Problem, **settings: Any) -> nn.Module:
     """The loss of this name, called as `loss(outputs, labels, index)`; settings that cannot work are refused.
 
@@ -215,9 +223,7 @@ def make_loss(name: str, problem: Problem, **settings: Any) -> nn.Module:
     >>> LOSSES["adaptation"].outputs(10)  # the network must have that many
     110
     """
-    if name not in LOSSES:
-        raise unknown("loss", name, LOSSES)
-    method = LOSSES[name]
+    method = find_method(name)
     try:
         for setting, value in settings.items():
             if setting not in method.settings:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from icelens.data import Split
-from icelens.losses import ICELoss
+from icelens.losses import ICELoss, find_method
 from icelens.train.checkpoint import NAME as CHECKPOINT
 from icelens.train.checkpoint import load_checkpoint, save_checkpoint
-from icelens.train.loop import State, advance, begin, method_of
+from icelens.train.loop import State, advance, begin
 from icelens.train.predict import log_probabilities
 from icelens.train.pretrain import transition_for
 from icelens.train.recipe import Recipe, make_recipe
@@ -57,7 +57,7 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
 
     advance(recipe, task, state, title=f"training {recipe.loss}", evaluated=evaluated)
     run.write_model(
-        state.model, tuple(task.train.inputs.shape[1:]), method_of(recipe).outputs(len(task.classes))
+        state.model, tuple(task.train.inputs.shape[1:]), find_method(recipe.loss).outputs(len(task.classes))
     )
     run.write_examples(_examples(recipe, task, state))
     (run.folder / CHECKPOINT).unlink(missing_ok=True)
@@ -84,7 +84,7 @@ def _examples(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
     """One row per example of the training set, held out or not."""
     import pandas as pd
 
-    log_p = log_probabilities(state.model, task.train, method_of(recipe), len(task.classes)).cpu()
+    log_p = log_probabilities(state.model, task.train, find_method(recipe.loss), len(task.classes)).cpu()
     labels, guess = task.train.labels.cpu(), log_p.argmax(-1)
     columns: dict[str, object] = {
         "index": torch.arange(len(labels)).numpy(),

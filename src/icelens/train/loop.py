@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from icelens import progress
 from icelens.errors import InputError, TrainingError
-from icelens.losses import LOSSES, ICELoss, Method, Problem, make_loss, start_adaptation
+from icelens.losses import ICELoss, Method, Problem, find_method, make_loss, start_adaptation
 from icelens.models import network
 from icelens.train.predict import accuracy, log_probabilities
 from icelens.train.recipe import Recipe
@@ -41,7 +41,7 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
     torch.manual_seed(recipe.seed)
     if task.train.generator is not None:
         task.train.generator.manual_seed(recipe.seed)  # a run before this one may have drawn from it
-    method = method_of(recipe)
+    method = find_method(recipe.loss)
     _check_fit(recipe, task, method)
     classes = len(task.classes)
     iterations = recipe.iterations or max(1, round(recipe.epochs * batches_per_epoch(recipe, task)))
@@ -112,7 +112,7 @@ def evaluate(recipe: Recipe, task: Task, state: State, mean_loss: float) -> None
             f"the loss is {mean_loss} before iteration {state.iteration}; try a lower learning_rate "
             f"than {recipe.learning_rate}"
         )
-    method, classes = method_of(recipe), len(task.classes)
+    method, classes = find_method(recipe.loss), len(task.classes)
     row = {
         "iteration": state.iteration,
         "epoch": round(state.iteration / batches_per_epoch(recipe, task), 3),
@@ -168,13 +168,6 @@ def make_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
         return torch.optim.SGD(parameters, recipe.learning_rate, momentum=recipe.momentum, weight_decay=decay)
     kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
     return kind(parameters, recipe.learning_rate, weight_decay=decay)
-
-
-def method_of(recipe: Recipe) -> Method:
-    """The row of the table of losses that the recipe names."""
-    if recipe.loss not in LOSSES:
-        make_loss(recipe.loss, Problem(1, 2))  # raises with the nearest name
-    return LOSSES[recipe.loss]
 
 
 def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from torch import Tensor
 
+from icelens.losses import find_method
 from icelens.noise import anchor_transition, count_transition
 from icelens.train.checkpoint import read_safetensors, write_safetensors
-from icelens.train.loop import advance, begin, method_of
+from icelens.train.loop import advance, begin
 from icelens.train.predict import log_probabilities
 from icelens.train.recipe import Recipe
 from icelens.train.task import Task
@@ -23,7 +24,7 @@ def transition_for(recipe: Recipe, task: Task, folder: Path) -> Tensor | None:
     Forward correction wants the predictions on anchors, noise adaptation the confusion of guesses and
     given labels. Both come from the same recipe run with cross entropy first, and are kept in the folder.
     """
-    wanted = method_of(recipe).pretrain
+    wanted = find_method(recipe.loss).pretrain
     if wanted is None:
         return None
     path = folder / "transition.safetensors"
@@ -32,7 +33,7 @@ def transition_for(recipe: Recipe, task: Task, folder: Path) -> Tensor | None:
     plain = dataclasses.replace(recipe, loss="cross_entropy", loss_settings={}, snapshots=0)
     state = advance(plain, task, begin(plain, task), title="training cross_entropy first")
     classes = len(task.classes)
-    log_p = log_probabilities(state.model, task.train, method_of(plain), classes, rows=task.train_rows)
+    log_p = log_probabilities(state.model, task.train, find_method(plain.loss), classes, rows=task.train_rows)
     if wanted == "anchors":
         matrix = anchor_transition(log_p.exp(), percentile=None if classes >= ANCHOR_CLASSES else 97.0)
     else:
