@@ -38,6 +38,9 @@ class Confidence(nn.Module):
         capacity: int | None = None,
     ) -> None:
         super().__init__()
+        if not hasattr(examples, "__index__"):
+            kind = type(examples).__name__
+            raise InputError(f"examples must be the number of training examples, len(train_set), got {kind}")
         if examples < 1:
             raise InputError(f"a confidence table needs at least one example, got {examples}")
         self.examples = examples

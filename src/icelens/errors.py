@@ -41,6 +41,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
     unknown loss 'ise_linear'; did you mean 'ice_linear'?
     """
     options = sorted(known)
-    near = difflib.get_close_matches(name, options, n=1)
+    near = [option for option in options if option.startswith(name)] if name else []
+    near = near or difflib.get_close_matches(name, options, n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(options)}"
     return InputError(f"unknown {what} '{name}'; {hint}")

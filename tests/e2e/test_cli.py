@@ -48,6 +48,7 @@ def test_version():
     [
         (["train", "los=gce"], "unknown setting 'los'; did you mean 'loss'?"),
         (["train", "loss=gcee"], "unknown loss 'gcee'; did you mean 'gce'?"),
+        (["train", "loss=ice"], "unknown loss 'ice'; did you mean 'ice_linear'?"),
         (["train", "model=cnnn"], "unknown model 'cnnn'; did you mean 'cnn'?"),
         (["train", "noise=pairs"], "unknown noise 'pairs'; did you mean 'pair'?"),
         (["train", "noise_rate=1.2"], "noise_rate must lie in [0, 1), got 1.2"),
@@ -111,6 +112,15 @@ def test_train_writes_a_run_and_says_where(tmp_path):
     recipe = json.loads((tmp_path / "runs/gce/recipe.json").read_text())
     assert recipe["settings"]["loss_settings"] == {"q": 0.5}
     assert (tmp_path / "runs/gce/examples.parquet").exists()
+
+
+def test_train_says_how_many_flipped_labels_its_confidences_find(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["icelens", "train", "noise_rate=.2", "epochs=3", "device=cpu"])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 0
+    assert " flipped labels are among as many lowest confidences" in capsys.readouterr().out
 
 
 def test_train_show_prints_each_setting_with_its_meaning(tmp_path):

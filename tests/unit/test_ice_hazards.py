@@ -222,3 +222,27 @@ def test_the_table_is_no_parameter_and_no_buffer():
 
 def test_the_operator_that_reads_the_table_keeps_torchs_rules():
     torch.library.opcheck(torch.ops.icelens.read_once.default, (torch.zeros(5), torch.tensor([0, 4, 4])))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"step_size": -1}, "step_size must be finite and at least 0, got -1"),
+        ({"step_size": float("nan")}, "step_size must be finite and at least 0, got nan"),
+        ({"step_size": "1"}, "step_size must be a number, got '1'"),
+        ({"start": float("inf")}, "start must be finite, got inf"),
+        (
+            {"examples": [1, 2]},
+            r"examples must be the number of training examples, len\(train_set\), got list",
+        ),
+        ({"examples": 2.5}, "examples must be the number of training examples"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_at_once(settings, message):
+    with pytest.raises(InputError, match=message):
+        ICELoss(**{"examples": 3, **settings})
+
+
+def test_labels_that_are_no_tensor_are_named():
+    with pytest.raises(InputError, match="labels must be a tensor, got list"):
+        ICELoss(3)(torch.zeros(2, 2, requires_grad=True), [0, 1], torch.tensor([0, 1]))

@@ -25,9 +25,9 @@ def test_a_file_then_overrides(tmp_path):
         ("los=gce", "unknown setting 'los'; did you mean 'loss'?"),
         ("noise_rate=1.2", r"noise_rate must lie in \[0, 1\), got 1.2"),
         ("validation=1.0", r"validation must lie in \[0, 1\), got 1.0"),
-        ("seed=1.5", "seed must be a int, got 1.5"),
-        ("seed=true", "seed must be a int, got True"),
-        ("epochs=many", "epochs must be a float, got 'many'"),
+        ("seed=1.5", "seed must be a whole number, got 1.5"),
+        ("seed=true", "seed must be a whole number, got True"),
+        ("epochs=many", "epochs must be a number, got 'many'"),
         ("batch_size=0", "batch_size must be at least 1 and finite, got 0"),
         ("epochs=nan", "epochs must be at least 0.0 and finite, got nan"),
         ("epochs=0", "iterations and epochs are both 0"),
@@ -57,3 +57,8 @@ def test_errors_name_the_file(tmp_path):
 
 def test_whole_numbers_are_floats_where_floats_are_wanted():
     assert make_recipe({"learning_rate": 1}).learning_rate == 1.0
+
+
+def test_numbers_and_truths_as_people_type_them():
+    recipe = read_recipe(overrides=["noise_rate=.2", "epochs=1.", "normalize=True", "model=cnn"])
+    assert (recipe.noise_rate, recipe.epochs, recipe.normalize, recipe.model) == (0.2, 1.0, True, "cnn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from typing import Annotated
@@ -50,9 +51,13 @@ _settings = {"debug": False}
 
 def main() -> None:
     """Run the command line: exit 2 for misuse, 1 for a failed run, with one line that says what is wrong."""
+    # Waiting threads of torch's OpenMP spin by default: two runs at once on the same cores then take
+    # a hundred times as long. It is read when torch loads, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
     except KeyboardInterrupt:
+        typer.echo("icelens: interrupted; the same command goes on from its last checkpoint", err=True)
         sys.exit(130)
     except IcelensError as error:
         _leave(str(error), 1 if isinstance(error, TrainingError | DownloadError) else 2)

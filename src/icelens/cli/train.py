@@ -41,6 +41,15 @@ def train(
     valid = f", validation {last['valid_accuracy']:.2%}" if "valid_accuracy" in last else ""
     typer.echo(f"{recipe.loss} on {recipe.data}: test accuracy {last['test_accuracy']:.2%}{valid}")
     typer.echo(f"{last['iteration']} iterations in {last['seconds']:.1f} s; the run is in {run.folder}")
+    table = run.examples()
+    if "confidence" not in table:
+        return
+    typer.echo(f"{run.folder / 'examples.parquet'} holds the confidence of each example; low = suspicious")
+    if "moved" in table:
+        moved = table.loc[~table["held_out"], ["confidence", "moved"]]
+        flipped = int(moved["moved"].sum())
+        found = int(moved.nsmallest(flipped, "confidence")["moved"].sum())
+        typer.echo(f"{found} of {flipped} flipped labels are among as many lowest confidences")
 
 
 def _show(recipe: object) -> None:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from icelens import fused
 from icelens.confidence import Confidence, refuse_recomputation
 from icelens.errors import InputError, unknown
+from icelens.losses.ranges import ANY, AT_LEAST_0, check_setting
 from icelens.losses.reduction import REDUCTIONS, check_batch, reduced
 from icelens.transforms import TRANSFORMS, wide
 
@@ -63,6 +64,9 @@ class ICELoss(nn.Module):
             raise unknown("transform", transform, TRANSFORMS)
         if reduction not in REDUCTIONS:
             raise unknown("reduction", reduction, REDUCTIONS)
+        if not isinstance(step_size, Tensor):
+            check_setting("step_size", step_size, AT_LEAST_0)
+        check_setting("start", start, ANY)
         self.transform, self.step_size = transform, step_size
         self.ignore_index, self.reduction = ignore_index, reduction
         self.register_buffer("weight", weight, persistent=False)

@@ -48,6 +48,9 @@ def check_batch(
     Returns:
         The labels as int64, which torch's losses insist on.
     """
+    for name, value in (("logits", outputs), ("labels", labels)):
+        if not isinstance(value, Tensor):
+            raise InputError(f"{name} must be a tensor, got {type(value).__name__}")
     if outputs.ndim != 2 or not outputs.shape[1] or not outputs.dtype.is_floating_point:
         raise InputError(f"logits must be (batch, classes) floats, got {_kind(outputs)}")
     if columns is not None and outputs.shape[1] != columns:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import tomllib
-import types
 import typing
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -91,6 +90,9 @@ _AT_LEAST = {"iterations": 0, "batch_size": 1, "evaluations": 1, "snapshots": 0,
              "learning_rate": 0.0, "weight_decay": 0.0, "decay": 0.0, "epochs": 0.0}  # fmt: skip
 
 
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a string", dict: "a table"}
+
+
 def read_recipe(path: str | Path | None = None, overrides: Iterable[str] = ()) -> Recipe:
     """The recipe of a TOML file, or the defaults, with `key=value` overrides on top.
 
@@ -158,11 +160,13 @@ def _overridden(settings: dict[str, Any], overrides: Iterable[str]) -> dict[str,
 
 
 def _value(text: str) -> Any:
-    """A TOML value; what is none, such as an unquoted name, is a string."""
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text
+    """A TOML value, or what people type for one: .5, 1., True; what is none of these is a string."""
+    for spelling in (text, text.lower(), f"0{text}", f"{text}0"):
+        try:
+            return tomllib.loads(f"value = {spelling}")["value"]
+        except tomllib.TOMLDecodeError:
+            continue
+    return text
 
 
 def _typed(name: str, value: Any, wanted: Any, where: str) -> Any:
@@ -171,6 +175,5 @@ def _typed(name: str, value: Any, wanted: Any, where: str) -> Any:
         return float(value)
     # By type and not isinstance: True is an int to Python, but seed=true is a slip.
     if type(value) is not wanted:
-        kind = wanted.__name__ if isinstance(wanted, type | types.GenericAlias) else str(wanted)
-        raise InputError(f"{where}{name} must be a {kind}, got {value!r}")
+        raise InputError(f"{where}{name} must be {_KINDS[wanted]}, got {value!r}")
     return value
