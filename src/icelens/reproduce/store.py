@@ -1,0 +1,78 @@
+"""Finished trials: one JSON file each, so that a reproduction can stop anywhere and go on."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from icelens.errors import FileError
+from icelens.files import replacing
+
+
+def trial_path(results: Path, table: str, data: str, method: str, seed: int) -> Path:
+    """Where the record of a trial lies.
+
+    >>> trial_path(Path("results"), "table1", "mnist", "gce", 3).as_posix()
+    'results/table1/mnist-gce-3.json'
+    """
+    return results / table / f"{data}-{method}-{seed}.json"
+
+
+def write_trial(path: Path, record: dict[str, Any]) -> None:
+    """Write the record of a finished trial, whole or not at all."""
+    with replacing(path) as part:
+        part.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def read_trials(results: Path, table: str) -> list[dict[str, Any]]:
+    """The records of a table's finished trials, in the order of their names."""
+    return [_read(path) for path in sorted((results / table).glob("*.json"))]
+
+
+def circumstances() -> dict[str, Any]:
+    """What a number may depend on besides its settings: versions, hardware, commit."""
+    import torch
+
+    from icelens.train.run import versions
+
+    gpu = torch.cuda.is_available()
+    hardware = torch.cuda.get_device_name() if gpu else f"{_cpu()}, {torch.get_num_threads()} threads"
+    names = ("icelens", "torch", "python")
+    return {
+        "versions": {name: version for name, version in versions().items() if name in names},
+        "hardware": hardware,
+        "commit": commit(),
+    }
+
+
+@lru_cache(maxsize=1)
+def commit() -> str | None:
+    """The commit of the source tree that this module is part of; None where it is no git checkout."""
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None
+
+
+def _cpu() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.machine()
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine()
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: not the record of a trial: {error}") from None
+    return record
