@@ -49,6 +49,7 @@ class Confidence(nn.Module):
         self.v = torch.full((examples,), float(start), dtype=torch.float32, device=device)
         self.lowest_index = torch.zeros((), dtype=torch.int64, device=device)
         self.highest_index = torch.zeros((), dtype=torch.int64, device=device)
+        self.arrived = torch.zeros((), dtype=torch.int32, device=device)  # rows a kernel is through with
 
     def forward(self) -> Tensor:
         """The confidences C of all examples, (examples,)."""
@@ -145,7 +146,7 @@ class Confidence(nn.Module):
         """Follow a move to another device, but no change of dtype: bfloat16 would swallow small steps."""
         if self.fixed_device:
             return self
-        for name in ("v", "lowest_index", "highest_index"):
+        for name in ("v", "lowest_index", "highest_index", "arrived"):
             tensor = getattr(self, name)
             # A tensor made under inference_mode, say by a validation before training, could not be updated.
             with torch.inference_mode(False):

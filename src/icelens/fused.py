@@ -1,8 +1,8 @@
-"""ICE with the linear transformation on CUDA, in three kernels where eager PyTorch launches forty.
+"""ICE on CUDA in two kernels, one forward and one backward, where eager PyTorch launches forty.
 
 A launch costs the host several microseconds, and against the few milliseconds of a small model's training
-step forty of them show. What is computed is what `transforms.linear_at` and `Confidence` compute one
-operation at a time; the tests hold the one to the other.
+step forty of them show. What is computed is what `transforms` and `Confidence` compute one operation at a
+time; the tests hold the one to the other.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from __future__ import annotations
 import importlib.util
 import math
 import warnings
+from collections.abc import Callable
 from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 from torch import Tensor
 
 from icelens.confidence import Confidence
+from icelens.transforms import TRANSFORMS
 
 LARGEST_BATCH = 65536  # one block settles the batch, which for more rows would take it too long
 LARGEST_BLOCK = 4096
@@ -37,7 +38,7 @@ def usable(logits: Tensor, v: Tensor, step_size: float | Tensor) -> bool:
         and logits.device.index == torch.cuda.current_device()  # where Triton launches, whatever it is handed
         and logits.dtype != torch.float64
         and 0 < len(logits) <= LARGEST_BATCH
-        and not isinstance(step_size, Tensor)
+        and (not isinstance(step_size, Tensor) or _is_one_float(step_size, logits.device))
         and not torch.compiler.is_compiling()
         and not torch.are_deterministic_algorithms_enabled()
         and not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1)
@@ -45,13 +46,14 @@ def usable(logits: Tensor, v: Tensor, step_size: float | Tensor) -> bool:
     )
 
 
-def linear_loss(
+def loss(
     logits: Tensor,
     labels: Tensor,
     index: Tensor,
     table: Confidence,
     *,
-    step_size: float | None,
+    transform: str,
+    step_size: float | Tensor | None,
     ignore_index: int,
     mean: bool,
 ) -> Tensor:
@@ -64,71 +66,108 @@ def linear_loss(
         index: (batch,), rows of the table; one that is none is led to a row that is, which does not move,
             and is remembered in the table's extremes.
         table: the confidences, on the device of the logits.
+        transform: "linear" or "power".
         step_size: how far a visit moves a confidence logit; None leaves the table as it is.
         ignore_index: the label that counts for nothing.
         mean: whether to take the mean over the rows that count.
     """
     index = index.to(logits.device, torch.int64, non_blocking=True).contiguous()
     logits = logits if logits.stride(1) == 1 else logits.contiguous()
-    settings = (step_size, ignore_index, mean)
-    loss: Tensor = _LinearLoss.apply(logits, labels.contiguous(), index, table, *settings)  # type: ignore[no-untyped-call]
-    return loss
+    settings = (transform, step_size, ignore_index, mean)
+    value: Tensor = _Loss.apply(logits, labels.contiguous(), index, table, *settings)  # type: ignore[no-untyped-call]
+    return value
 
 
-class _LinearLoss(torch.autograd.Function):
+class _Loss(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, logits: Tensor, labels: Tensor, index: Tensor, table: Confidence, *settings: Any
     ) -> Tensor:
-        step_size, ignore_index, ctx.mean = settings
+        ctx.transform, step_size, ctx.ignore_index, ctx.mean = settings
         batch, classes = logits.shape
-        kernels, log_k = _kernels(), math.log(classes)
-        losses, found, mean, share = (
-            torch.empty(shape, dtype=torch.float32, device=logits.device)
-            for shape in ((batch,), (4, batch), (), ())
-        )
-        kernels.believe[(batch,)](
-            logits, labels, index, table.v, losses, found,
-            batch, classes, logits.stride(0), table.examples, log_k, ignore_index, BLOCK=_block(classes),
+        found = torch.empty(6 * batch + 1, dtype=torch.float32, device=logits.device)
+        mean = torch.empty((), dtype=torch.float32, device=logits.device)
+        step = 0.0 if step_size is None else step_size if isinstance(step_size, Tensor) else float(step_size)
+        _launch(
+            "forward", (batch, 1, 1),
+            (logits, labels, index, table.v, table.lowest_index, table.highest_index, table.arrived,
+             found, mean, step),
+            (batch, classes, logits.stride(0), table.examples, math.log(classes), ctx.ignore_index),
+            (ctx.transform == "power", step_size is not None, isinstance(step, Tensor), _block(classes)),
         )  # fmt: skip
-        kernels.settle[(1,)](
-            labels, index, table.v, table.lowest_index, table.highest_index, losses, found, mean, share,
-            batch, table.examples, float(step_size or 0), ignore_index,
-            UPDATE=step_size is not None, BLOCK=1024,
-        )  # fmt: skip
-        ctx.save_for_backward(logits, labels, found, share)
-        ctx.ignore_index = ignore_index
-        return mean if ctx.mean else losses
+        ctx.save_for_backward(logits, labels, found)
+        # A copy, since users scale a loss in place, and the buffer is kept for backward().
+        return mean if ctx.mean else found[:batch].clone()
 
     @staticmethod
     def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor | None, ...]:
-        logits, labels, found, share = ctx.saved_tensors
+        logits, labels, found = ctx.saved_tensors
         (grad,) = upstream
-        if torch.is_grad_enabled():
-            return _differentiable(logits, labels, found[2], grad, ctx), *[None] * 6
         batch, classes = logits.shape
+        if torch.is_grad_enabled():
+            return _differentiable(logits, labels, found[4 * batch : 5 * batch], grad, ctx), *[None] * 7
         out, block = logits.new_empty(batch, classes), _block(classes)
-        _kernels().gradient[(batch, -(-classes // block))](
-            logits, labels, found, share, grad.contiguous(), out,
-            batch, classes, logits.stride(0), MEAN=ctx.mean, BLOCK=block,
+        _launch(
+            "gradient", (batch, -(-classes // block), 1),
+            (logits, labels, found, grad.contiguous(), out),
+            (batch, classes, logits.stride(0)),
+            (ctx.transform == "power", ctx.mean, block),
         )  # fmt: skip
-        return out, *[None] * 6
+        return out, *[None] * 7
 
 
 def _differentiable(logits: Tensor, labels: Tensor, v: Tensor, grad: Tensor, ctx: Any) -> Tensor:
     """The gradient by plain operations, for those who want to differentiate it again."""
-    nll = F.cross_entropy(logits.float(), labels, ignore_index=ctx.ignore_index, reduction="none")
     kept = labels != ctx.ignore_index
-    a = v - nll + math.log(logits.shape[1])
-    losses = (F.softplus(v) - F.softplus(a)) * kept
-    loss = losses.sum() / kept.sum() if ctx.mean else losses
-    (first,) = torch.autograd.grad(loss, logits, grad, create_graph=True)
+    log_q_y, _ = TRANSFORMS[ctx.transform].at(logits, labels * kept, v)
+    losses = -log_q_y * kept
+    value = losses.sum() / kept.sum() if ctx.mean else losses
+    (first,) = torch.autograd.grad(value, logits, grad, create_graph=True)
     return first
+
+
+class _Launcher:
+    """Launches a kernel; a second launch of the same kind skips Triton's own look at each argument.
+
+    That look takes longer than the launch. It asks what the code may depend on: types, whether a number is
+    1 or a multiple of 16, whether a pointer is. All of that is in the key.
+    """
+
+    def __init__(self) -> None:
+        self.direct = True
+        self.ready: dict[tuple[Any, ...], Callable[..., Any]] = {}
+
+    def __call__(
+        self,
+        name: str,
+        grid: tuple[int, int, int],
+        tensors: tuple[Any, ...],
+        numbers: tuple[Any, ...],
+        flags: tuple[Any, ...],
+    ) -> None:
+        first, second, third, fourth = tensors[:4]  # the others are made here, and aligned
+        aligned = (first.data_ptr() | second.data_ptr() | third.data_ptr() | fourth.data_ptr()) % 16
+        key = (name, grid, numbers, flags, first.dtype, first.device.index, aligned)
+        launch = self.ready.get(key)
+        if launch is not None:
+            launch(*tensors, *numbers, *flags)
+            return
+        compiled = getattr(_kernels(), name)[grid](*tensors, *numbers, *flags)
+        # Only code that assumes nothing of a pointer suits all that are not aligned.
+        if self.direct and compiled is not None and not aligned:
+            self.ready[key] = compiled[grid]
+
+
+_launch = _Launcher()
 
 
 def _block(classes: int) -> int:
     """Classes in one block: a power of two, as the kernels need."""
     return min(LARGEST_BLOCK, max(16, 1 << (classes - 1).bit_length()))
+
+
+def _is_one_float(step_size: Tensor, device: torch.device) -> bool:
+    return step_size.numel() == 1 and step_size.dtype == torch.float32 and step_size.device == device
 
 
 @lru_cache(maxsize=1)
@@ -137,20 +176,35 @@ def _works() -> bool:
     if importlib.util.find_spec("triton") is None:
         return False
     try:
-        # The first call may be one of a validation, without gradients.
-        with torch.inference_mode(False), torch.enable_grad():
-            logits, row = (
-                torch.zeros(1, 2, device="cuda", requires_grad=True),
-                torch.zeros(1, dtype=torch.int64),
-            )
-            settings = {"step_size": 1.0, "ignore_index": -100, "mean": True}
-            loss = linear_loss(logits, row.cuda(), row, Confidence(1, device="cuda"), **settings)  # type: ignore[arg-type]
-            loss.backward()  # type: ignore[no-untyped-call]
+        _try_once()
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         warnings.warn(f"icelens runs without its CUDA kernels, a little slower: {reason}", stacklevel=2)
         return False
     return True
+
+
+def _try_once() -> None:
+    """Run the kernels, then once more to see that the direct launch of this Triton does the same."""
+    slow = _probe()
+    try:
+        _launch.direct = torch.equal(_probe(), slow)
+    except Exception:
+        _launch.direct = False
+    if not _launch.direct:
+        _launch.ready.clear()
+
+
+def _probe() -> Tensor:
+    """A loss, its gradient and a confidence after it."""
+    # The first call may be one of a validation, without gradients.
+    with torch.inference_mode(False), torch.enable_grad():
+        logits = torch.tensor([[2.0, 0.0]], device="cuda", requires_grad=True)
+        row, table = torch.zeros(1, dtype=torch.int64, device="cuda"), Confidence(1, device="cuda")
+        settings = {"transform": "linear", "step_size": 1.0, "ignore_index": -100, "mean": True}
+        value = loss(logits, row, row, table, **settings)  # type: ignore[arg-type]
+        (gradient,) = torch.autograd.grad(value, logits)
+        return torch.cat([value.detach().reshape(1), gradient.reshape(-1), table.v])
 
 
 @lru_cache(maxsize=1)

@@ -68,12 +68,11 @@ def linear_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor
     """
     logits, v = _wide(logits, v)
     log_k = math.log(logits.shape[-1])
-    # The logit of r. With it log q_y = softplus(a) − softplus(v) − log K: half the kernels of `_mix`, for a
-    # value that is good to some units in the last place of v; the gradient, r, is as good as it can be.
-    a = v - F.cross_entropy(logits, labels, reduction="none") + log_k
+    believed = F.logsigmoid(v) - F.cross_entropy(logits, labels, reduction="none")
+    guessed = F.logsigmoid(-v) - log_k
     with torch.no_grad():
-        slope = torch.sigmoid(a) - torch.sigmoid(v)
-    return _softplus(a) - (_softplus(v) + log_k), slope
+        slope = torch.sigmoid(believed - guessed) - torch.sigmoid(v)
+    return torch.logaddexp(believed, guessed), slope
 
 
 def power_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,11 +108,6 @@ TRANSFORMS = {"linear": Transform(linear, linear_at), "power": Transform(power, 
 
 def _mix(log_p: Tensor, v: Tensor, classes: int) -> Tensor:
     return torch.logaddexp(F.logsigmoid(v) + log_p, F.logsigmoid(-v) - math.log(classes))
-
-
-def _softplus(x: Tensor) -> Tensor:
-    """log(1 + e^x). torch's own takes x itself from 20 on, which in float64 is 2e-9 off."""
-    return F.softplus(x, threshold=40)
 
 
 def _centred(logits: Tensor) -> Tensor:

@@ -160,14 +160,18 @@ def test_a_captured_graph_can_be_replayed():
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
 @pytest.mark.parametrize(("rows", "classes"), [(2, 2), (64, 10), (3000, 10), (200, 1000), (16, 10_000)])
-def test_the_kernels_are_the_plain_operations_to_the_second_derivative(rows, classes, dtype, reduction):
+@every_transform
+def test_the_kernels_are_the_plain_operations_to_the_second_derivative(
+    rows, classes, dtype, reduction, transform
+):
     start = 5 * torch.randn(40, device="cuda")
     logits, labels, index = on_cuda(*batch(rows=rows, classes=classes))
     logits = logits.to(dtype)
     labels[-1], index[-1] = -100, 10**9
     found = []
     for way in (ICELoss._fused, ICELoss._plain):
-        loss_fn, z = ICELoss(40, reduction=reduction, step_size=0.7), logits.clone().requires_grad_()
+        loss_fn = ICELoss(40, transform=transform, reduction=reduction, step_size=0.7)
+        z = logits.clone().requires_grad_()
         loss_fn.table.follow(z.device)
         loss_fn.table.v.copy_(start)
         loss = way(loss_fn, z, labels, index, True)
@@ -181,10 +185,43 @@ def test_the_kernels_are_the_plain_operations_to_the_second_derivative(rows, cla
         torch.testing.assert_close(mine, theirs, **close)
 
 
-def test_the_kernels_are_what_runs(monkeypatch):
+@every_transform
+@pytest.mark.parametrize("step_size", [1.0, torch.tensor(1.0)])
+def test_the_kernels_are_what_runs(monkeypatch, transform, step_size):
     logits, labels, index = on_cuda(*batch())
     monkeypatch.setattr(ICELoss, "_plain", None)
-    ICELoss(40)(logits.requires_grad_(), labels, index).backward()
+    loss_fn = ICELoss(40, transform=transform, step_size=step_size)
+    loss_fn.step_size = step_size.cuda() if isinstance(step_size, torch.Tensor) else step_size
+    loss_fn(logits.requires_grad_(), labels, index).backward()
+
+
+@every_transform
+def test_a_step_that_is_a_tensor_is_that_step(transform):
+    logits, labels, index = on_cuda(*batch())
+    one, two = ICELoss(40, transform=transform), ICELoss(40, transform=transform, step_size=0.3)
+    one.step_size = torch.tensor(0.3, device="cuda")
+    for loss_fn in (one, two):
+        loss_fn(logits.requires_grad_(), labels, index)
+    torch.testing.assert_close(one.table.v, two.table.v, rtol=1e-5, atol=1e-5)
+    one.step_size.fill_(0.0)
+    before = one.table.v.clone()
+    one(logits, labels, index)
+    assert torch.equal(one.table.v, before)
+
+
+def test_repeated_launches_skip_tritons_look_at_the_arguments_and_change_nothing():
+    from icelens.fused import _launch
+
+    logits, labels, index = on_cuda(*batch())
+    loss_fn = ICELoss(40, step_size=0.0)
+    losses = [loss_fn(logits.requires_grad_(), labels, index) for _ in range(3)]
+    assert _launch.direct
+    assert _launch.ready
+    assert losses[0] == losses[1] == losses[2]
+    # Labels that do not start at a multiple of 16 bytes.
+    shifted = torch.cat([labels[:1], labels])[1:]
+    assert shifted.data_ptr() % 16
+    assert loss_fn(logits, shifted, index) == losses[0]
 
 
 def test_logits_that_do_not_lie_together_and_a_label_that_is_no_class():

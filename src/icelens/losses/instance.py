@@ -88,7 +88,7 @@ class ICELoss(nn.Module):
                 )
             return self._cross_entropy(wide(logits), labels)
         self.table.follow(logits.device)
-        if self.transform == "linear" and fused.usable(logits, self.table.v, self.step_size):
+        if fused.usable(logits, self.table.v, self.step_size):
             return self._fused(logits, labels, index, learning)
         return self._plain(logits, labels, index, learning)
 
@@ -107,12 +107,13 @@ class ICELoss(nn.Module):
         if learning:
             refuse_recomputation()
         mean = self.reduction == "mean" and self.weight is None
-        loss = fused.linear_loss(
+        loss = fused.loss(
             logits,
             labels,
             index,
             self.table,
-            step_size=float(self.step_size) if learning else None,
+            transform=self.transform,
+            step_size=self.step_size if learning else None,
             ignore_index=self.ignore_index,
             mean=mean,
         )

@@ -84,7 +84,9 @@ def _examples(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
     """One row per example of the training set, held out or not."""
     import pandas as pd
 
-    log_p = log_probabilities(state.model, task.train, find_method(recipe.loss), len(task.classes)).cpu()
+    log_p = log_probabilities(
+        recipe, state.model, task.train, find_method(recipe.loss), len(task.classes)
+    ).cpu()
     labels, guess = task.train.labels.cpu(), log_p.argmax(-1)
     columns: dict[str, object] = {
         "index": torch.arange(len(labels)).numpy(),

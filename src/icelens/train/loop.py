@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
+from functools import lru_cache, partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,8 +16,9 @@ from torch import Tensor, nn
 from icelens import progress
 from icelens.errors import InputError, TrainingError
 from icelens.losses import ICELoss, Method, Problem, find_method, make_loss, start_adaptation
-from icelens.models import network
-from icelens.train.predict import accuracy, log_probabilities
+from icelens.models import Classifier, network
+from icelens.train.capture import CapturedStep, side_stream
+from icelens.train.predict import accuracy, log_probabilities, mixed_precision
 from icelens.train.recipe import Recipe
 from icelens.train.schedules import confidence_factor, rate_factor
 from icelens.train.task import Task
@@ -24,12 +26,18 @@ from icelens.train.task import Task
 
 @dataclass
 class State:
-    """All that changes while a run goes on."""
+    """All that changes while a run goes on.
+
+    `forward` is the model as training calls it, perhaps compiled; `running` the sum of the losses since the
+    last evaluation.
+    """
 
     model: nn.Module
+    forward: Callable[[Tensor], Tensor]
     loss: nn.Module
     optimizer: torch.optim.Optimizer
     iterations: int
+    running: Tensor
     iteration: int = 0
     seconds: float = 0.0
     metrics: list[dict[str, Any]] = field(default_factory=list)
@@ -53,7 +61,14 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
         start_adaptation(model.get_submodule("head"), transition)  # type: ignore[arg-type]
     memory = torch.channels_last if recipe.channels_last else torch.contiguous_format
     model = model.to(task.device, memory_format=memory)  # type: ignore[call-overload]
-    return State(model, loss.to(task.device), make_optimizer(recipe, model), iterations)
+    return State(
+        model=model,
+        forward=_training_forward(recipe, model),
+        loss=loss.to(task.device),
+        optimizer=make_optimizer(recipe, model),
+        iterations=iterations,
+        running=torch.zeros((), device=task.device),
+    )
 
 
 def advance(
@@ -69,20 +84,22 @@ def advance(
     if state.iteration == 0 and recipe.snapshots:
         record(state)
     base_step = getattr(state.loss, "step_size", 1.0)
-    running = torch.zeros((), device=task.device)
     since, started = 0, time.perf_counter() - state.seconds
     state.model.train()
-    with progress.bar(title, state.iterations, done=state.iteration) as tick:
+    train_on: Callable[[Tensor], None] = partial(step, recipe, task, state)
+    if recipe.captured:
+        train_on = CapturedStep(train_on, task.train.generator)
+    stream = side_stream(task.device) if recipe.captured else nullcontext()
+    with stream, progress.bar(title, state.iterations, done=state.iteration) as tick:
         for iteration in range(state.iteration, state.iterations):
             set_rates(recipe, state, iteration, base_step)
-            x, labels, index = task.train.batch(batch_rows(recipe, task, iteration))
-            loss = step(recipe, state, x, labels, index)
-            running, since = running + loss, since + 1
-            state.iteration = iteration + 1
+            train_on(batch_rows(recipe, task, iteration))
+            state.iteration, since = iteration + 1, since + 1
             if state.iteration in records:
                 record(state)
             if state.iteration in marks:
-                mean_loss, running, since = float(running) / since, torch.zeros_like(running), 0
+                mean_loss, since = float(state.running) / since, 0
+                state.running.zero_()
                 state.seconds = time.perf_counter() - started
                 evaluate(recipe, task, state, mean_loss)
                 evaluated(state)
@@ -93,16 +110,17 @@ def advance(
     return state
 
 
-def step(recipe: Recipe, state: State, x: Tensor, labels: Tensor, index: Tensor) -> Tensor:
-    """One step of the optimizer on one batch; the loss, detached."""
-    with torch.autocast(x.device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+def step(recipe: Recipe, task: Task, state: State, rows: Tensor) -> None:
+    """One step of the optimizer on the batch of these rows; its loss is added to the running sum."""
+    x, labels, index = task.train.batch(rows)
+    with mixed_precision(recipe, x.device):
         if recipe.channels_last:
             x = x.contiguous(memory_format=torch.channels_last)
-        loss: Tensor = state.loss(state.model(x), labels, index)
+        loss: Tensor = state.loss(state.forward(x), labels, index)
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     state.optimizer.step()
-    return loss.detach().float()
+    state.running.add_(loss.detach())
 
 
 def evaluate(recipe: Recipe, task: Task, state: State, mean_loss: float) -> None:
@@ -117,14 +135,14 @@ def evaluate(recipe: Recipe, task: Task, state: State, mean_loss: float) -> None
         "iteration": state.iteration,
         "epoch": round(state.iteration / batches_per_epoch(recipe, task), 3),
         "loss": mean_loss,
-        "learning_rate": state.optimizer.param_groups[0]["lr"],
+        "learning_rate": float(state.optimizer.param_groups[0]["lr"]),
         "test_accuracy": accuracy(
-            log_probabilities(state.model, task.test, method, classes), task.test.labels
+            log_probabilities(recipe, state.model, task.test, method, classes), task.test.labels
         ),
         "seconds": round(state.seconds, 3),
     }
     if len(task.valid_rows):
-        log_p = log_probabilities(state.model, task.train, method, classes, rows=task.valid_rows)
+        log_p = log_probabilities(recipe, state.model, task.train, method, classes, rows=task.valid_rows)
         row["valid_accuracy"] = accuracy(log_p, task.train.labels[task.valid_rows.to(task.device)])
     state.metrics.append(row)
 
@@ -137,23 +155,35 @@ def record(state: State) -> None:
 
 def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) -> None:
     """Set the learning rate and, for ICE, the step of the confidences."""
+    rate = recipe.learning_rate * rate_factor(recipe, iteration, state.iterations)
     for group in state.optimizer.param_groups:
-        group["lr"] = recipe.learning_rate * rate_factor(recipe, iteration, state.iterations)
+        group["lr"] = _in_place(group["lr"], rate, state.running.device) if recipe.captured else rate
     if isinstance(state.loss, ICELoss):
-        state.loss.step_size = base_step * confidence_factor(recipe, iteration, state.iterations)
+        size = base_step * confidence_factor(recipe, iteration, state.iterations)
+        old = state.loss.step_size
+        state.loss.step_size = _in_place(old, size, state.running.device) if recipe.captured else size
+
+
+def _in_place(old: float | Tensor, value: float, device: torch.device) -> Tensor:
+    """The value in the tensor that a recorded step reads it from, which is made where there is none."""
+    if isinstance(old, Tensor) and old.device == device:
+        return old.fill_(value)
+    return torch.tensor(value, dtype=torch.float32, device=device)
 
 
 def batch_rows(recipe: Recipe, task: Task, iteration: int) -> Tensor:
     """The rows of a batch: a function of the seed and the iteration alone, so that a run can be resumed."""
     epoch, number = divmod(iteration, batches_per_epoch(recipe, task))
-    order = _epoch_order(recipe.seed, epoch, len(task.train_rows))
-    return task.train_rows[order[number * recipe.batch_size :][: recipe.batch_size]]
+    rows = _epoch_rows(task, recipe.seed, epoch)
+    return rows[number * recipe.batch_size :][: recipe.batch_size]
 
 
 @lru_cache(maxsize=2)
-def _epoch_order(seed: int, epoch: int, rows: int) -> Tensor:
+def _epoch_rows(task: Task, seed: int, epoch: int) -> Tensor:
+    """The rows to train on in the order of an epoch, on the device."""
     generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    return torch.randperm(rows, generator=generator)
+    order = torch.randperm(len(task.train_rows), generator=generator)
+    return task.train_rows[order].to(task.device)
 
 
 def batches_per_epoch(recipe: Recipe, task: Task) -> int:
@@ -163,15 +193,35 @@ def batches_per_epoch(recipe: Recipe, task: Task) -> int:
 
 def make_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     """The optimizer of a recipe over the parameters of the model."""
-    parameters, decay = model.parameters(), recipe.weight_decay
+    settings: dict[str, Any] = {"weight_decay": recipe.weight_decay, "fused": recipe.captured or None}
+    rate: float | Tensor = recipe.learning_rate
+    if recipe.captured:
+        rate = torch.tensor(rate, device=next(model.parameters()).device)
     if recipe.optimizer == "sgd":
-        return torch.optim.SGD(parameters, recipe.learning_rate, momentum=recipe.momentum, weight_decay=decay)
+        return torch.optim.SGD(model.parameters(), rate, momentum=recipe.momentum, **settings)
     kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
-    return kind(parameters, recipe.learning_rate, weight_decay=decay)
+    return kind(model.parameters(), rate, capturable=recipe.captured, **settings)
+
+
+def _training_forward(recipe: Recipe, model: nn.Module) -> Callable[[Tensor], Tensor]:
+    """The model, with its features compiled where the recipe says so."""
+    if not recipe.compiled:
+        return model
+    classifier = cast(Classifier, model)
+    compiled = torch.compile(classifier.features, dynamic=False)
+
+    def forward(x: Tensor) -> Tensor:
+        # The smaller last batch of an epoch is not worth compiling for.
+        features = compiled if len(x) == recipe.batch_size else classifier.features
+        return cast(Tensor, classifier.norm(classifier.head(features(x))))
+
+    return forward
 
 
 def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
     """Raise for settings that are right alone but not together, or not with this data."""
+    if recipe.captured and task.device.type != "cuda":
+        raise InputError(f"captured is for CUDA, but the device is {task.device}")
     if recipe.channels_last and task.train.inputs.dim() != 4:
         raise InputError(
             f"channels_last is for images, but an example here is {tuple(task.train.inputs.shape[1:])}"

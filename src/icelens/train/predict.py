@@ -7,20 +7,44 @@ from torch import Tensor, nn
 
 from icelens.data import OnDevice
 from icelens.losses import Method
+from icelens.train.recipe import Recipe
+
+BATCH = 2000
+
+
+def mixed_precision(recipe: Recipe, device: torch.device) -> torch.autocast:
+    """Autocast as the recipe wants it, in training and in prediction."""
+    # A recorded step must cast the weights anew each time, since they have moved.
+    return torch.autocast(
+        device.type,
+        torch.bfloat16,
+        enabled=recipe.precision == "bfloat16",
+        cache_enabled=not recipe.captured,
+    )
 
 
 @torch.no_grad()
 def log_probabilities(
-    model: nn.Module, data: OnDevice, method: Method, classes: int, *, rows: Tensor | None = None
+    recipe: Recipe,
+    model: nn.Module,
+    data: OnDevice,
+    method: Method,
+    classes: int,
+    *,
+    rows: Tensor | None = None,
 ) -> Tensor:
     """log p for the rows, or for all of them: (rows, classes), float32, on the device."""
     was_training = model.training
     model.eval()
     rows = torch.arange(len(data)) if rows is None else rows
-    parts = [
-        method.predict(model(data.plain(part)), classes).float().log_softmax(-1)
-        for part in torch.split(rows, 2000)
-    ]
+    layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+    with mixed_precision(recipe, data.labels.device):
+        parts = [
+            method.predict(model(data.plain(part).contiguous(memory_format=layout)), classes)
+            .float()
+            .log_softmax(-1)
+            for part in torch.split(rows, BATCH)
+        ]
     model.train(was_training)
     return torch.cat(parts) if parts else torch.empty(0, classes, device=data.labels.device)
 

@@ -33,7 +33,9 @@ def transition_for(recipe: Recipe, task: Task, folder: Path) -> Tensor | None:
     plain = dataclasses.replace(recipe, loss="cross_entropy", loss_settings={}, snapshots=0)
     state = advance(plain, task, begin(plain, task), title="training cross_entropy first")
     classes = len(task.classes)
-    log_p = log_probabilities(state.model, task.train, find_method(plain.loss), classes, rows=task.train_rows)
+    log_p = log_probabilities(
+        plain, state.model, task.train, find_method(plain.loss), classes, rows=task.train_rows
+    )
     if wanted == "anchors":
         matrix = anchor_transition(log_p.exp(), percentile=None if classes >= ANCHOR_CLASSES else 97.0)
     else:

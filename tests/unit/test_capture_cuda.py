@@ -1,0 +1,104 @@
+"""Recorded training steps, on CUDA: they must do what the same steps do one operation at a time."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from icelens.data import Examples, Split
+from icelens.errors import InputError
+from icelens.losses import LOSSES
+from icelens.train import Recipe, run_recipe
+
+CNN = Recipe(
+    data="random",
+    noise_rate=0.3,
+    validation=0.1,
+    model="cnn",
+    model_settings={"padding": 1, "dropout": 0.0},
+    confidence_schedule="paper",
+    iterations=40,
+    batch_size=64,
+    evaluations=4,
+    device="cuda",
+)
+
+
+def images(count, seed):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(4, (count,), generator=generator)
+    pixels = torch.randint(0, 120, (count, 3, 8, 8), generator=generator, dtype=torch.uint8)
+    pixels[torch.arange(count), :, labels] += 100
+    return Examples(pixels, labels, ("a", "b", "c", "d"))
+
+
+SPLIT = Split(images(300, 0), images(100, 1))  # batches of 64, 64, 64, 64 and 14 of the 270 that are left
+
+
+def train(recipe, folder):
+    return run_recipe(recipe, folder, split=SPLIT)
+
+
+def test_a_cpu_cannot_record():
+    with pytest.raises(InputError, match="captured is for CUDA, but the device is cpu"):
+        train(replace(CNN, captured=True, device="cpu"), "never made")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+def test_recorded_steps_are_the_plain_ones(tmp_path, optimizer):
+    recipe = replace(CNN, optimizer=optimizer, warmup=5, augment="crop_flip")
+    plain = train(recipe, tmp_path / "plain")
+    recorded = train(replace(recipe, captured=True), tmp_path / "recorded")
+    for mine, theirs in zip(recorded.metrics(), plain.metrics(), strict=True):
+        assert mine["loss"] == pytest.approx(theirs["loss"], rel=2e-3)
+        assert mine["learning_rate"] == pytest.approx(theirs["learning_rate"])
+    difference = recorded.examples()["confidence"] - plain.examples()["confidence"]
+    assert difference.abs().max() < 0.01
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_loss_can_be_recorded(tmp_path, loss):
+    run = train(replace(CNN, loss=loss, captured=True, precision="bfloat16", channels_last=True), tmp_path)
+    losses = [row["loss"] for row in run.metrics()]
+    plain = train(replace(CNN, loss=loss, precision="bfloat16", channels_last=True), tmp_path / "plain")
+    assert losses == pytest.approx([row["loss"] for row in plain.metrics()], rel=0.05, abs=0.02)
+
+
+@pytest.mark.gpu
+def test_dropout_draws_anew_in_every_recorded_step(tmp_path):
+    recipe = replace(CNN, model_settings={"padding": 1, "dropout": 0.9}, learning_rate=0.0, evaluations=40)
+    run = train(replace(recipe, loss="cross_entropy", captured=True), tmp_path)
+    assert len({row["loss"] for row in run.metrics()}) == 40
+
+
+@pytest.mark.gpu
+def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
+    recipe = replace(CNN, captured=True, augment="crop_flip")
+    whole = train(recipe, tmp_path / "whole")
+    from icelens.train import driver
+
+    real, saved = driver.save_checkpoint, []
+
+    def save_and_stop(*arguments):
+        real(*arguments)
+        saved.append(1)
+        if len(saved) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(driver, "save_checkpoint", save_and_stop)
+    with pytest.raises(KeyboardInterrupt):
+        train(recipe, tmp_path / "stopped")
+    monkeypatch.undo()
+    resumed = train(recipe, tmp_path / "stopped")
+    for mine, theirs in zip(resumed.metrics(), whole.metrics(), strict=True):
+        assert mine["loss"] == pytest.approx(theirs["loss"], rel=2e-3)
+
+
+@pytest.mark.gpu
+def test_a_compiled_network_is_the_plain_one(tmp_path):
+    plain = train(CNN, tmp_path / "plain")
+    compiled = train(replace(CNN, compiled=True, captured=True), tmp_path / "compiled")
+    for mine, theirs in zip(compiled.metrics(), plain.metrics(), strict=True):
+        assert mine["loss"] == pytest.approx(theirs["loss"], rel=1e-2)
