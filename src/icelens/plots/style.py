@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,9 @@ ORANGE, SKY = "#E69F00", "#56B4E9"
 INK, GREY, FAINT = "#222222", "#767676", "#DDDDDD"
 # What a series of lines takes in turn.
 PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)
+# What three classes take: also told apart in grey, and neither of them says flipped.
+CLASSES = (BLUE, ORANGE, GREEN)
+MARKERS = ("o", "s", "^")
 
 _SETTINGS: dict[str, Any] = {
     "font.size": 8,
@@ -66,6 +69,23 @@ def style() -> Iterator[None]:
     settings: dict[Any, Any] = {**_SETTINGS, "axes.prop_cycle": cycler(color=PALETTE)}
     with rc_context(settings):
         yield
+
+
+def filling(levels: Sequence[float]) -> dict[str, Any]:
+    """Settings by which colours between levels are the same in every contour plot and in their bar.
+
+    The colours are viridis, which grows lighter evenly for people with any kind of colour vision.
+    """
+    from matplotlib import colormaps
+    from matplotlib.colors import BoundaryNorm
+
+    cmap = colormaps["viridis"]
+    return {
+        "levels": levels,
+        "cmap": cmap,
+        "norm": BoundaryNorm(levels, cmap.N, extend="min"),
+        "extend": "min",
+    }
 
 
 def save(figure: Figure, path: str | Path, *, dpi: int = 160) -> Path:
