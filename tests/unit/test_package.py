@@ -17,7 +17,7 @@ LAYERS = [
     {"losses", "noise"},
     {"data", "models", "plots"},
     {"train"},
-    {"demo"},
+    {"demo", "reproduce"},
     {"cli"},
     {"__main__"},
 ]
