@@ -1,0 +1,137 @@
+"""The loop of a trial: AdamW on random batches, the learning rate falling linearly to 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+
+from icelens import progress
+from icelens.errors import TrainingError
+from icelens.reproduce.text_data import Tokens
+from icelens.reproduce.text_recipe import TextRecipe
+from icelens.train.capture import CapturedStep, side_stream
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a step reads and writes; `running` is the sum of the losses of this epoch."""
+
+    recipe: TextRecipe
+    data: Tokens
+    model: nn.Module
+    loss_fn: nn.Module
+    optimizer: torch.optim.AdamW
+    running: Tensor
+
+
+def train(
+    recipe: TextRecipe, data: Tokens, rows: Tensor, model: nn.Module, loss_fn: nn.Module
+) -> list[float]:
+    """Train on these rows; the mean loss of each epoch. The device is waited for once an epoch."""
+    device = data.labels.device
+    optimizer = _optimizer(recipe, model)
+    training = Training(recipe, data, model, loss_fn, optimizer, torch.zeros((), device=device))
+    train_on = _captured(training) if recipe.captured else partial(_step, training)
+    batches = math.ceil(len(rows) / recipe.batch_size)
+    steps, done, losses = recipe.epochs * batches, 0, []
+    model.train()
+    stream = side_stream(device) if recipe.captured else nullcontext()
+    with stream, progress.bar(f"{recipe.data} {recipe.method}", steps) as tick:
+        for epoch in range(recipe.epochs):
+            for width, index in data.batches(_order(recipe.seed, epoch, rows), recipe.batch_size):
+                _set_rate(optimizer, recipe.learning_rate * (1 - done / steps))
+                train_on(width, index)
+                done += 1
+                tick(1)
+            losses.append(_mean_loss(training, batches, epoch))
+            tick(0, note=f"loss {losses[-1]:.3f}")
+    return losses
+
+
+def _step(training: Training, width: int, index: Tensor) -> None:
+    """One step of the optimizer on a batch."""
+    recipe, data = training.recipe, training.data
+    training.optimizer.zero_grad(set_to_none=True)
+    with mixed_precision(recipe, index.device):
+        logits = training.model(**data.inputs_of(index, width)).logits
+        loss = training.loss_fn(logits, data.labels[index], index)
+    loss.backward()
+    nn.utils.clip_grad_norm_(training.model.parameters(), recipe.max_gradient_norm)
+    training.optimizer.step()
+    training.running.add_(loss.detach())
+
+
+def _captured(training: Training) -> Callable[[int, Tensor], None]:
+    """The step as CUDA graphs, one for each width of batch and each size."""
+    recorded: dict[int, CapturedStep] = {}
+
+    def train_on(width: int, index: Tensor) -> None:
+        if width not in recorded:
+            recorded[width] = CapturedStep(partial(_step, training, width))
+        recorded[width](index)
+
+    return train_on
+
+
+def _set_rate(optimizer: torch.optim.AdamW, rate: float) -> None:
+    for group in optimizer.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)  # in place: a recorded step reads it from there
+        else:
+            group["lr"] = rate
+
+
+def _mean_loss(training: Training, batches: int, epoch: int) -> float:
+    mean = float(training.running) / batches
+    training.running.zero_()
+    if not math.isfinite(mean):
+        raise TrainingError(
+            f"the loss is {mean} in epoch {epoch + 1}; try a lower learning_rate "
+            f"than {training.recipe.learning_rate}"
+        )
+    return mean
+
+
+def mixed_precision(recipe: TextRecipe, device: torch.device) -> torch.autocast:
+    """The context that model and loss run in."""
+    # A recorded step must cast the weights anew each time, since they have moved.
+    return torch.autocast(
+        device.type,
+        torch.bfloat16,
+        enabled=recipe.precision == "bfloat16",
+        cache_enabled=not recipe.captured,
+    )
+
+
+@torch.no_grad()
+def predict(recipe: TextRecipe, model: nn.Module, data: Tokens) -> Tensor:
+    """log p of every row, (N, classes), float32, on the CPU. Rows of like length share a batch."""
+    model.eval()
+    order = data.lengths.argsort(stable=True)
+    with mixed_precision(recipe, data.labels.device):
+        logits = [model(**data.inputs_of(rows, width)).logits for width, rows in data.batches(order, 512)]
+    log_p = torch.cat(logits).float().log_softmax(-1).cpu()
+    return torch.empty_like(log_p).index_copy_(0, order, log_p)
+
+
+def _order(seed: int, epoch: int, rows: Tensor) -> Tensor:
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+    return rows[torch.randperm(len(rows), generator=generator)]
+
+
+def _optimizer(recipe: TextRecipe, model: nn.Module) -> torch.optim.AdamW:
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    others = [p for p in model.parameters() if p.dim() <= 1]
+    groups = [
+        {"params": matrices, "weight_decay": recipe.weight_decay},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    device = matrices[0].device
+    rate = torch.tensor(recipe.learning_rate, device=device) if recipe.captured else recipe.learning_rate
+    return torch.optim.AdamW(groups, rate, fused=device.type in ("cpu", "cuda"), capturable=recipe.captured)

@@ -1,0 +1,154 @@
+"""Trials on text as files: what is finished is left alone, the rest is run, in several processes if asked."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from icelens import progress
+from icelens.data import DATASETS
+from icelens.errors import FileError, InputError
+from icelens.files import replacing
+from icelens.reproduce.store import circumstances, write_trial
+from icelens.reproduce.text import TextResult, run_text_trial
+from icelens.reproduce.text_data import TextTask, prepare_text
+from icelens.reproduce.text_recipe import TextRecipe
+from icelens.train.task import choose_device
+
+# Named elsewhere in a record, or without a bearing on its numbers.
+_NOT_SETTINGS = ("data", "method", "seed", "encoder", "device")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A recipe and the file for its record; `keep_rows` keeps its training rows in a .npz beside that."""
+
+    recipe: TextRecipe
+    path: Path
+    keep_rows: bool = False
+
+
+def run_missing(trials: Sequence[Trial], root: Path | str, *, jobs: int = 1) -> None:
+    """Run the trials that have no record, the longest first.
+
+    Several programs may share a folder of results: a record appears whole or not at all, and is looked for
+    again before each trial.
+
+    Args:
+        trials: what there should be.
+        root: the folder that holds `glue`.
+        jobs: processes. A small encoder leaves a GPU idle most of the time, so that a dozen can share it.
+    """
+    if jobs < 1:
+        raise InputError(f"jobs must be at least 1, got {jobs}")
+    missing = sorted((trial for trial in trials if not is_finished(trial)), key=_length, reverse=True)
+    if jobs == 1 or len(missing) < 2:
+        for trial in missing:
+            run_one(trial, str(root))
+        return
+    jobs = min(jobs, len(missing))
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    # Spawned and not forked: a forked child cannot use CUDA.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, spawn, torch.set_num_threads, (threads,)) as pool:
+        runs = [pool.submit(run_one, trial, str(root)) for trial in missing]
+        try:
+            with progress.bar("trials", len(runs)) as tick:
+                for run in as_completed(runs):
+                    run.result()
+                    tick(1)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def run_one(trial: Trial, root: str) -> None:
+    """Run a trial, unless another program has in the meantime; its record is written last."""
+    if is_finished(trial):
+        return
+    recipe = trial.recipe
+    result = run_text_trial(
+        recipe, root, task=_task(recipe.data, root, recipe.encoder, recipe.max_length, recipe.device)
+    )
+    if trial.keep_rows:
+        write_rows(trial.path.with_suffix(".npz"), result)
+    write_trial(trial.path, record(result))
+
+
+def is_finished(trial: Trial) -> bool:
+    """Whether the trial has a record; one that was made with other settings is refused."""
+    try:
+        there = json.loads(trial.path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError) as error:
+        raise FileError(f"{trial.path}: not the record of a trial: {error}") from None
+    for name, value in {"encoder": _basename(trial.recipe), **settings(trial.recipe)}.items():
+        found = there.get(name) if name == "encoder" else there.get("settings", {}).get(name)
+        if found != value:
+            raise InputError(
+                f"{trial.path}: was made with {name}={found!r}, not {value!r}; give another folder of results"
+            )
+    return True
+
+
+def record(result: TextResult) -> dict[str, Any]:
+    """What is kept of a trial in JSON."""
+    recipe, around = result.recipe, circumstances()
+    return {
+        "data": recipe.data,
+        "method": recipe.method,
+        "seed": recipe.seed,
+        "encoder": _basename(recipe),
+        "scored_on": "held out" if recipe.held_out else "dev",
+        "scores": result.scores,
+        "losses": [round(loss, 6) for loss in result.losses],
+        "seconds": round(result.seconds, 2),
+        "settings": settings(recipe),
+        **around,
+        "versions": {**around["versions"], "transformers": version("transformers")},
+    }
+
+
+def settings(recipe: TextRecipe) -> dict[str, Any]:
+    """The settings that a number depends on."""
+    unused = (*_NOT_SETTINGS, *(("step_size", "start") if recipe.method == "cross_entropy" else ()))
+    return {name: value for name, value in asdict(recipe).items() if name not in unused}
+
+
+def write_rows(path: Path, result: TextResult) -> None:
+    """Keep what is known of each training row: confidence, guess, and the probability of the label."""
+    rows: dict[str, NDArray[Any]] = {
+        "guess": result.guess.numpy().astype(np.int8),
+        "p_label": result.p_label.numpy().astype(np.float16),
+    }
+    if result.confidence is not None:
+        rows["confidence"] = result.confidence.numpy().astype(np.float32)
+    with replacing(path) as part, part.open("wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **rows)
+
+
+def _basename(recipe: TextRecipe) -> str:
+    """The encoder without the folders that it lies in, which are nobody's business."""
+    return Path(recipe.encoder).name
+
+
+def _length(trial: Trial) -> int:
+    return DATASETS[trial.recipe.data].rows[0] * trial.recipe.epochs
+
+
+@lru_cache(maxsize=1)
+def _task(data: str, root: str, encoder: str, max_length: int, device: str) -> TextTask:
+    return prepare_text(data, root, encoder, max_length, choose_device(device))
