@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from icelens.errors import MissingFileError, unknown
 from icelens.plots import save
-from icelens.reproduce.figures.confidences import ridge_arrays, ridgelines, store_ridges
+from icelens.reproduce.figures.confidences import ridge_arrays, ridgelines, ridgelines_all, store_ridges
 from icelens.reproduce.figures.demo import demo_posteriors
 from icelens.reproduce.figures.galleries import gallery_arrays, least_confident, store_gallery
 from icelens.reproduce.figures.likelihood import contours_probability, contours_simplex
@@ -40,6 +40,7 @@ FIGURES: dict[str, Callable[[Path], Figure]] = {
     "simplex-rows": simplex_rows,
     "demo-posteriors": demo_posteriors,
     "ridgelines": ridgelines,
+    "ridgelines-all": ridgelines_all,
     "contours-probability": contours_probability,
     "contours-simplex": contours_simplex,
     "smoothing": smoothing,

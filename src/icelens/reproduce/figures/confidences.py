@@ -19,24 +19,31 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-DATA = ("mnist", "cifar10")
+SHOWN = ("mnist", "cifar10")
+ROWS = (("mnist", "fashion-mnist", "kmnist"), ("svhn", "cifar10", "cifar100"))
 SAMPLE = 2000  # examples of a run that are kept
-HOW = (
-    "train {data} with loss={method}, noise_rate=0.5 and snapshots=20, "
-    "then icelens.reproduce.figures.store_ridges(run, results)"
-)
+HOW = "run `icelens reproduce run table1-{data}`, which keeps it"
+
+
+def ridgelines(results: Path) -> Figure:
+    """C during training on half flipped labels; both transformations side by side, a data set in each row."""
+    return _grid(results, [[(data, method) for method in METHOD_NAMES] for data in SHOWN])
+
+
+def ridgelines_all(results: Path) -> Figure:
+    """C during training on half flipped labels, for all image data sets and both transformations."""
+    return _grid(results, [[(data, method) for data in row] for row in ROWS for method in METHOD_NAMES])
 
 
 @style()
-def ridgelines(results: Path) -> Figure:
-    """C during training on half flipped labels; both transformations side by side, a data set in each row."""
+def _grid(results: Path, panels: list[list[tuple[str, str]]]) -> Figure:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(7.5, 8.2))
-    axes = figure.subplots(len(DATA), len(METHOD_NAMES))
-    for row, data in zip(axes, DATA, strict=True):
-        for ax, method in zip(row, METHOD_NAMES, strict=True):
-            arrays = stored(results, f"ridgeline_{data}_{method}", how=HOW.format(data=data, method=method))
+    figure = Figure(figsize=(3.75 * len(panels[0]), 4.1 * len(panels)))
+    axes = figure.subplots(len(panels), len(panels[0]), squeeze=False)
+    for row, names in zip(axes, panels, strict=True):
+        for ax, (data, method) in zip(row, names, strict=True):
+            arrays = stored(results, f"ridgeline_{data}_{method}", how=HOW.format(data=data))
             ridgeline(ax, arrays["confidence"], arrays["moved"], steps=arrays["iterations"].tolist())
             ax.set_title(f"{DATA_NAMES[data]}, {METHOD_NAMES[method]}")
         row[0].set_ylabel("iteration")

@@ -24,10 +24,7 @@ SHOWN, COLUMNS = 32, 8
 HEADING = 0.24  # inches above each gallery
 # Inches: digits and syllables are short, the names of things need more room.
 WIDTHS = {"fashion-mnist": 10.0, "cifar10": 10.0, "cifar100": 10.0}
-HOW = (
-    "train {data} with loss={method} and noise_rate=0, "
-    "then icelens.reproduce.figures.store_gallery(run, results)"
-)
+HOW = "run `icelens reproduce run original-{data}`, which keeps it"
 
 
 @style()
@@ -36,7 +33,7 @@ def least_confident(results: Path, data: str) -> Figure:
     from matplotlib.figure import Figure
 
     galleries = {
-        title: stored(results, f"gallery_{data}_{method}", how=HOW.format(data=data, method=method))
+        title: stored(results, f"gallery_{data}_{method}", how=HOW.format(data=data))
         for method, title in METHOD_NAMES.items()
     }
     width, height = gallery_size(SHOWN, columns=COLUMNS, width=WIDTHS.get(data, 7.5))
@@ -110,7 +107,7 @@ def _spaced(name: str) -> str:
 
 def _head(part: SubFigure, title: str, arrays: dict[str, Array]) -> None:
     part.text(0.005, 0.35, title, size=9, weight="bold", va="center")
-    part.text(0.995, 0.35, f"$C \\leq {arrays['confidence'].max():.2g}$", ha="right", va="center")
+    part.text(0.995, 0.35, f"C ≤ {arrays['confidence'].max():.2g}", ha="right", va="center")
 
 
 def _bytes(images: Array) -> Array:
