@@ -97,6 +97,7 @@ def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from inside torch's compiler
 def test_a_compiled_network_is_the_plain_one(tmp_path):
     plain = train(CNN, tmp_path / "plain")
     compiled = train(replace(CNN, compiled=True, captured=True), tmp_path / "compiled")

@@ -129,7 +129,7 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
 def test_a_damaged_checkpoint_is_named(tmp_path):
     run = Run(tmp_path / "run")
     task = prepare(SHORT)
-    run.start(SHORT, task.fingerprint)
+    run.start(SHORT, task.fingerprint())
     (run.folder / "checkpoint.safetensors").write_bytes(b"not tensors")
     with pytest.raises(FileError, match=r"checkpoint.safetensors: not a readable safetensors file"):
         run_recipe(SHORT, tmp_path / "run")

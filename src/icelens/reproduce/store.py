@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
 from functools import lru_cache
@@ -51,8 +52,13 @@ def circumstances() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def commit() -> str | None:
-    """The commit of the source tree that this module is part of; None where it is no git checkout."""
-    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=12", "HEAD"]
+    """The commit of the source tree that this module is part of; None where it is no git checkout.
+
+    ICELENS_COMMIT says it where the sources were copied without their history.
+    """
+    if os.environ.get("ICELENS_COMMIT"):
+        return os.environ["ICELENS_COMMIT"]
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -57,6 +57,6 @@ def side_stream(device: torch.device) -> Iterator[None]:
     """A stream of its own for all that happens inside: a graph cannot be recorded on the default one."""
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.device(device), torch.cuda.stream(stream), torch.backends.cudnn.flags(benchmark=True):
+    with torch.cuda.device(device), torch.cuda.stream(stream):
         yield
     torch.cuda.current_stream(device).wait_stream(stream)

@@ -40,7 +40,7 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
     # A name or setting that is not known is told before a folder is made.
     begin(recipe, task, torch.eye(len(task.classes)))
     run = Run(out)
-    run.start(recipe, task.fingerprint)
+    run.start(recipe, task.fingerprint())
     if run.finished:
         (run.folder / CHECKPOINT).unlink(missing_ok=True)
         return run
@@ -59,7 +59,7 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
     run.write_model(
         state.model, tuple(task.train.inputs.shape[1:]), find_method(recipe.loss).outputs(len(task.classes))
     )
-    run.write_examples(_examples(recipe, task, state))
+    run.write_examples(examples_table(recipe, task, state))
     (run.folder / CHECKPOINT).unlink(missing_ok=True)
     return run
 
@@ -80,7 +80,7 @@ def _write_history(run: Run, state: State) -> None:
         run.write_history(torch.tensor(at), torch.stack([c.float() for c in confidence]))
 
 
-def _examples(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
+def examples_table(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
     """One row per example of the training set, held out or not."""
     import pandas as pd
 

@@ -10,12 +10,13 @@ from torch import Tensor
 from icelens.losses import find_method
 from icelens.noise import anchor_transition, count_transition
 from icelens.train.checkpoint import read_safetensors, write_safetensors
-from icelens.train.loop import advance, begin
+from icelens.train.loop import State, advance, begin
 from icelens.train.predict import log_probabilities
 from icelens.train.recipe import Recipe
 from icelens.train.task import Task
 
 ANCHOR_CLASSES = 100  # from this many classes on, the plain argmax, as published for CIFAR-100
+NAME = "transition.safetensors"
 
 
 def transition_for(recipe: Recipe, task: Task, folder: Path) -> Tensor | None:
@@ -27,19 +28,23 @@ def transition_for(recipe: Recipe, task: Task, folder: Path) -> Tensor | None:
     wanted = find_method(recipe.loss).pretrain
     if wanted is None:
         return None
-    path = folder / "transition.safetensors"
-    if path.exists():
-        return read_safetensors(path)[0]["transition"]
-    plain = dataclasses.replace(recipe, loss="cross_entropy", loss_settings={}, snapshots=0)
-    state = advance(plain, task, begin(plain, task), title="training cross_entropy first")
+    if not (folder / NAME).exists():
+        plain = dataclasses.replace(recipe, loss="cross_entropy", loss_settings={}, snapshots=0)
+        state = advance(plain, task, begin(plain, task), title="training cross_entropy first")
+        save_transitions(plain, task, state, folder)
+    return read_safetensors(folder / NAME)[0][wanted]
+
+
+def save_transitions(recipe: Recipe, task: Task, state: State, folder: Path) -> None:
+    """Estimate both matrices from the predictions of a cross-entropy run on its training rows."""
     classes = len(task.classes)
     log_p = log_probabilities(
-        plain, state.model, task.train, find_method(plain.loss), classes, rows=task.train_rows
+        recipe, state.model, task.train, find_method(recipe.loss), classes, rows=task.train_rows
     )
-    if wanted == "anchors":
-        matrix = anchor_transition(log_p.exp(), percentile=None if classes >= ANCHOR_CLASSES else 97.0)
-    else:
-        given = task.train.labels[task.train_rows.to(task.device)]
-        matrix = count_transition(log_p.argmax(-1), given, classes)
-    write_safetensors(path, {"transition": matrix}, {})
-    return matrix
+    given = task.train.labels[task.train_rows.to(task.device)]
+    percentile = None if classes >= ANCHOR_CLASSES else 97.0
+    matrices = {
+        "anchors": anchor_transition(log_p.exp(), percentile=percentile),
+        "confusion": count_transition(log_p.argmax(-1), given, classes),
+    }
+    write_safetensors(folder / NAME, matrices, {})

@@ -26,7 +26,11 @@ class Task:
     train_rows: Tensor
     valid_rows: Tensor
     classes: tuple[str, ...]
-    fingerprint: str
+    source: Examples
+
+    def fingerprint(self) -> str:
+        """A hash of inputs and labels before noise, by which a run knows its data again."""
+        return fingerprint(self.source)
 
     @property
     def device(self) -> torch.device:
@@ -61,7 +65,7 @@ def prepare(recipe: Recipe, split: Split | None = None) -> Task:
         train_rows=order[held_out:].sort().values,
         valid_rows=order[:held_out].sort().values,
         classes=split.train.classes,
-        fingerprint=fingerprint(split.train),
+        source=split.train,
     )
 
 

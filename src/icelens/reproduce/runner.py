@@ -1,0 +1,58 @@
+"""Run what is missing of an experiment, several trials at once if asked."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+
+from icelens import progress
+from icelens.errors import InputError
+from icelens.reproduce.experiment import Experiment
+from icelens.reproduce.images import Place, Trial, missing, run_trial, trials_of
+
+
+def run_experiment(
+    experiment: Experiment,
+    place: Place,
+    *,
+    methods: Sequence[str] = (),
+    trials: int = 0,
+    workers: int = 1,
+) -> int:
+    """Train the trials that have no record yet; how many those were.
+
+    Args:
+        experiment: what to train.
+        place: where data and results lie.
+        methods: other methods than the experiment's own.
+        trials: how many seeds; 0 is as many as the experiment says.
+        workers: trials at once, each in a process of its own.
+    """
+    if workers < 1:
+        raise InputError(f"workers must be at least 1, got {workers}")
+    todo = missing(experiment, trials_of(experiment, methods, trials), place)
+    with progress.bar(f"trials of {experiment.title}", len(todo)) as tick:
+        if workers == 1:
+            for trial in todo:
+                run_trial(experiment, trial, place)
+                tick(1, note=f"{trial.method}, seed {trial.seed}")
+        else:
+            _run_at_once(experiment, todo, place, workers, tick)
+    return len(todo)
+
+
+def _run_at_once(
+    experiment: Experiment, todo: Sequence[Trial], place: Place, workers: int, tick: Callable[..., None]
+) -> None:
+    # Fresh processes: a fork would share a CUDA context, which CUDA does not allow.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        running = {pool.submit(run_trial, experiment, trial, place): trial for trial in todo}
+        try:
+            for done in as_completed(running):
+                done.result()
+                tick(1, note=f"{running[done].method}, seed {running[done].seed}")
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,134 @@
+"""Trials on images: what is recorded, and that nothing finished is trained again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from icelens.errors import InputError
+from icelens.reproduce import images
+from icelens.reproduce.experiment import Experiment, names, read_experiment, recipe_path, settings_of
+from icelens.reproduce.images import Place, missing, recipe_of, trials_of
+from icelens.reproduce.runner import run_experiment
+from icelens.reproduce.store import read_trials
+
+DIGITS = Experiment(
+    title="digits",
+    kind="images",
+    table="table1",
+    trials=2,
+    methods=("forward", "cross_entropy", "ice_linear"),
+    train={
+        "data": "digits",
+        "noise_rate": 0.4,
+        "validation": 0.2,
+        "model": "mlp",
+        "model_settings": {"dropout": 0.1},
+        "iterations": 40,
+        "evaluations": 4,
+        "snapshots": 3,
+    },
+    method={"ice_linear": {"learning_rate": 3e-3, "model_settings": {"hidden": [32]}}},
+    keep="ridgeline",
+)
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path / "data", tmp_path / "results", tmp_path / "work", "cpu")
+
+
+def test_every_experiment_of_the_package_can_be_read_and_says_how_to_run_it():
+    assert len(names()) >= 12
+    for name in names():
+        experiment = read_experiment(name)
+        if experiment.kind == "images":
+            for trial in trials_of(experiment):
+                recipe_of(experiment, trial, Place(*map(Path, ("data", "results", "work")), "cpu"))
+
+
+def test_every_recipe_file_starts_with_its_command():
+    for name in names():
+        first, second = recipe_path(name).read_text().splitlines()[:2]
+        assert first == f"# icelens reproduce run {name}"
+        assert second.startswith("# ")
+
+
+def test_a_methods_own_settings_replace_those_of_all_inside_tables_too():
+    assert settings_of(DIGITS, "ice_linear")["model_settings"] == {"dropout": 0.1, "hidden": [32]}
+    assert settings_of(DIGITS, "forward")["model_settings"] == {"dropout": 0.1}
+
+
+def test_methods_that_start_from_a_matrix_come_after_cross_entropy():
+    order = [trial.method for trial in trials_of(DIGITS)]
+    assert order == ["cross_entropy", "ice_linear", "forward"] * 2
+
+
+def test_a_killed_experiment_goes_on_without_repeating_what_is_finished(place, monkeypatch):
+    trained, real = [], images.advance
+
+    def advance(recipe, *arguments, **settings):
+        trained.append((recipe.loss, recipe.seed))
+        if len(trained) == 3:
+            raise KeyboardInterrupt
+        return real(recipe, *arguments, **settings)
+
+    monkeypatch.setattr(images, "advance", advance)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(DIGITS, place)
+    finished = {(record["method"], record["seed"]) for record in read_trials(place.results, "table1")}
+    assert ("cross_entropy", 0) in finished
+    before = len(finished)
+    assert run_experiment(DIGITS, place) == 6 - before
+    assert not set(trained[3:]) & finished
+    assert missing(DIGITS, trials_of(DIGITS), place) == []
+    assert run_experiment(DIGITS, place) == 0
+
+
+def test_the_record_of_a_trial(place):
+    run_experiment(DIGITS, place, methods=["cross_entropy", "ice_linear"], trials=1)
+    ce, ice = read_trials(place.results, "table1")
+    assert (ce["method"], ce["score"]) == ("cross_entropy", "p_label")
+    assert (ice["method"], ice["score"]) == ("ice_linear", "confidence")
+    for record in (ce, ice):
+        assert 0 < record["accuracy"] <= 1
+        assert 0.5 < record["auroc"] <= 1
+        assert 0.4 < record["average_precision"] <= 1
+        assert record["curve"][-1] == [40, record["accuracy"]]
+        best = max(value for _, value in record["curve"])
+        assert record["accuracy_at_best_validation"] <= best
+        assert {"versions", "hardware", "commit", "seconds", "settings"} <= set(record)
+        assert "root" not in json.dumps(record)
+    assert (place.results / "figures" / "ridgeline_digits_ice_linear.npz").exists()
+
+
+def test_the_matrix_of_cross_entropy_is_used_and_not_trained_again(place, monkeypatch):
+    run_experiment(DIGITS, place, methods=["cross_entropy"], trials=1)
+    from icelens.train import pretrain
+
+    monkeypatch.setattr(pretrain, "advance", None)
+    run_experiment(DIGITS, place, methods=["forward"], trials=1)
+    assert len(read_trials(place.results, "table1")) == 2
+
+
+def test_the_same_seed_gives_the_same_number_at_once_or_one_after_the_other(place, tmp_path):
+    other = Place(place.root, tmp_path / "other", tmp_path / "other_work", "cpu")
+    run_experiment(DIGITS, place, methods=["cross_entropy"], trials=2)
+    run_experiment(DIGITS, other, methods=["cross_entropy"], trials=2, workers=2)
+    timeless = [
+        [{key: r[key] for key in ("accuracy", "auroc", "curve")} for r in read_trials(folder, "table1")]
+        for folder in (place.results, other.results)
+    ]
+    assert timeless[0] == timeless[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"methods": ["nonsense"]}, "unknown loss 'nonsense'"),
+        ({"workers": 0}, "workers must be at least 1, got 0"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(place, change, message):
+    with pytest.raises(InputError, match=message):
+        run_experiment(DIGITS, place, **change)
