@@ -132,9 +132,11 @@ def simplex_contours(ax: Axes, p: Any, values: Any, levels: Sequence[float]) -> 
         values: (n,), the function there; −inf is below every level.
         levels: increasing; what lies below the first has the darkest colour.
     """
-    x, y = place(p).T
+    from matplotlib.tri import Triangulation
+
+    cells = Triangulation(*place(p).T)
     # A triangle with a corner at −inf has no contours at all, so it gets a number below the levels.
     z = np.maximum(as_array(values), 2 * levels[0] - levels[-1])
-    ax.tricontourf(x, y, z, **filling(levels))
-    ax.tricontour(x, y, z, levels=levels, colors="white", linewidths=0.4, linestyles="solid")
+    ax.tricontourf(cells, z, **filling(levels))
+    ax.tricontour(cells, z, levels=levels, colors="white", linewidths=0.4, linestyles="solid")
     return ax

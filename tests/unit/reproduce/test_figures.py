@@ -365,23 +365,15 @@ def test_a_gallery_shows_both_methods_with_readable_names(noisy_run, tmp_path):
     assert {"CIFAR-100, ICE-LIN", "CIFAR-100, ICE-POW", "pickup truck", "bus"} <= words
 
 
-def test_draw_all_draws_what_it_can_and_says_what_is_missing(noisy_run, tmp_path):
-    write_inputs(tmp_path, noisy_run)
-    drawn = draw_all(
-        tmp_path,
-        tmp_path / "out",
-        names=["noise-models", "ridgelines", "least-confident-svhn", "demo-posteriors"],
-    )
-    expected = ["noise-models.pdf", "noise-models.png", "ridgelines.pdf", "ridgelines.png"]
-    assert sorted(path.name for path in drawn.paths) == expected
+def test_draw_all_draws_what_it_can_and_says_what_is_missing(tmp_path):
+    names = ["noise-models", "least-confident-svhn", "demo-posteriors"]
+    drawn = draw_all(tmp_path, tmp_path / "out", names=names)
+    assert drawn.paths == [tmp_path / "out" / "noise-models.png", tmp_path / "out" / "noise-models.pdf"]
     assert all(path.stat().st_size > 5000 for path in drawn.paths)
     assert set(drawn.skipped) == {"least-confident-svhn", "demo-posteriors"}
     assert "gallery_svhn_ice_linear.npz: no such file" in drawn.skipped["least-confident-svhn"]
-
-
-def test_the_same_results_give_the_same_files(tmp_path):
-    first, second = (draw_all(tmp_path, tmp_path / part, names=["smoothing"]).paths for part in "ab")
-    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+    again = draw_all(tmp_path, tmp_path / "again", names=names)
+    assert [path.read_bytes() for path in again.paths] == [path.read_bytes() for path in drawn.paths]
 
 
 def test_wrong_names_and_damaged_files_are_told(tmp_path):
