@@ -26,6 +26,7 @@ from icelens.data import Examples, Split
 from icelens.models import network
 from icelens.reproduce.experiment import read_experiment
 from icelens.reproduce.images import Place, Trial, recipe_of, train
+from icelens.reproduce.runner import share_cores
 from icelens.train import Recipe
 
 SHAPES = {"mnist": (60_000, (1, 28, 28)), "cifar10": (50_000, (3, 32, 32))}
@@ -73,7 +74,9 @@ def measure(
         recipe = replace(recipe, iterations=arguments.iterations)
     context = multiprocessing.get_context("spawn")
     barrier = context.Manager().Barrier(at_once)
-    with ProcessPoolExecutor(at_once, mp_context=context) as pool:
+    with ProcessPoolExecutor(
+        at_once, mp_context=context, initializer=share_cores, initargs=(at_once,)
+    ) as pool:
         spans = list(pool.map(timed_trial, [(recipe, barrier, seed) for seed in range(at_once)]))
     seconds = (max(end for _, end in spans) - min(start for start, _ in spans)) / at_once
     share = flops(recipe) / seconds / rate

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -24,6 +25,9 @@ from icelens.train.task import choose_device, prepare
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+LOWEST = 500  # least confident examples whose classes are counted
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def run_trial(experiment: Experiment, trial: Trial, place: Place) -> None:
         "method": recipe.loss,
         "seed": recipe.seed,
         **_accuracies(metrics),
-        **_detection(table),
+        **(_detection(table) if "moved" in table else _original(table)),
         "seconds": round(time.perf_counter() - started, 2),
         "seconds_training": metrics[-1]["seconds"],
         "settings": _settings(recipe),
@@ -125,14 +129,26 @@ def _detection(table: pd.DataFrame) -> dict[str, Any]:
     """How well the score tells flipped from original labels, among those that were trained on."""
     from sklearn.metrics import average_precision_score, roc_auc_score
 
-    if "moved" not in table:
-        return {}
     table = table[~table["held_out"]]
     score = "confidence" if "confidence" in table else "p_label"
     return {
         "score": score,
         "auroc": float(roc_auc_score(table["moved"], -table[score])),
         "average_precision": float(average_precision_score(table["moved"], -table[score])),
+    }
+
+
+def _original(table: pd.DataFrame) -> dict[str, Any]:
+    """Of original labels: the mean confidence of each class, and what the least confident are taken for."""
+    if "confidence" not in table:
+        return {}
+    by_class = table.groupby("label", observed=True)["confidence"].mean()
+    lowest = table.nsmallest(LOWEST, "confidence")
+    pairs = Counter(zip(lowest["label"].astype(str), lowest["guess"].astype(str), strict=True))
+    return {
+        "confidence_by_class": {str(name): float(mean) for name, mean in by_class.items()},
+        "lowest": LOWEST,
+        "lowest_pairs": [[label, guess, count] for (label, guess), count in pairs.most_common(20)],
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
@@ -47,7 +48,9 @@ def _run_at_once(
 ) -> None:
     # Fresh processes: a fork would share a CUDA context, which CUDA does not allow.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with ProcessPoolExecutor(
+        workers, mp_context=context, initializer=share_cores, initargs=(workers,)
+    ) as pool:
         running = {pool.submit(run_trial, experiment, trial, place): trial for trial in todo}
         try:
             for done in as_completed(running):
@@ -56,3 +59,10 @@ def _run_at_once(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def share_cores(workers: int) -> None:
+    """Take this process's part of the CPU: threads of all, waiting for each other, would slow all down."""
+    import torch
+
+    torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))

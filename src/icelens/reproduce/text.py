@@ -91,9 +91,8 @@ def split_rows(recipe: TextRecipe, rows: int) -> tuple[Tensor, Tensor]:
 
 
 def _loss(recipe: TextRecipe, task: TextTask) -> nn.Module:
-    settings = (
-        {} if recipe.method == "cross_entropy" else {"step_size": recipe.step_size, "start": recipe.start}
-    )
+    of_ice = {"step_size": recipe.step_size, "start": recipe.start}
+    settings = {} if recipe.method == "cross_entropy" else of_ice
     return make_loss(recipe.method, Problem(len(task.train), len(task.classes)), **settings)
 
 

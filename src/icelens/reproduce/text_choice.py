@@ -1,7 +1,8 @@
-"""How the confidences' step and start are chosen: by scores on a held-out part of the training set."""
+"""How the settings of the confidences are chosen: by scores on a held-out part of the training set."""
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -14,15 +15,17 @@ from icelens.reproduce.text_recipe import TextRecipe
 from icelens.reproduce.text_trials import Trial, run_missing
 
 FOLDER = "table2_choice"
+_COMPARED = ("step_size", "start", "rise")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method with the step and the start of its confidences; cross entropy has neither."""
+    """A method with the step, the start and the rise of its confidences; cross entropy has none."""
 
     method: str
     step_size: float | None = None
     start: float | None = None
+    rise: float | None = None
 
 
 @dataclass(frozen=True)
@@ -36,15 +39,15 @@ class Choice:
 
 
 def candidates(
-    methods: Sequence[str], step_sizes: Sequence[float], starts: Sequence[float]
+    methods: Sequence[str], step_sizes: Sequence[float], starts: Sequence[float], rises: Sequence[float]
 ) -> list[Candidate]:
-    """All that is to be compared."""
+    """All that is to be compared: each method with each step, start and rise."""
     found = []
     for method in methods:
         if method == "cross_entropy":
             found.append(Candidate(method))
         else:
-            found += [Candidate(method, step, start) for step in step_sizes for start in starts]
+            found += [Candidate(method, *each) for each in itertools.product(step_sizes, starts, rises)]
     return found
 
 
@@ -95,7 +98,7 @@ def choices(records: Iterable[dict[str, Any]]) -> list[Choice]:
     values: dict[Candidate, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         settings = record["settings"]
-        candidate = Candidate(record["method"], settings.get("step_size"), settings.get("start"))
+        candidate = Candidate(record["method"], *(settings.get(name) for name in _COMPARED))
         values[candidate][record["data"]].append(100 * next(iter(record["scores"].values())))
     found = [_choice(candidate, of) for candidate, of in values.items()]
     return sorted(found, key=lambda choice: -choice.mean)
@@ -104,17 +107,13 @@ def choices(records: Iterable[dict[str, Any]]) -> list[Choice]:
 def choices_markdown(found: Sequence[Choice]) -> str:
     """The comparison in Markdown."""
     tasks = sorted({task for choice in found for task in choice.tasks})
-    lines = [["method", "step", "start", "n", *tasks, "mean"]]
+    lines = [["method", *_COMPARED, "n", *tasks, "mean"]]
     lines.append(["---"] * len(lines[0]))
     for choice in found:
-        step, start = choice.candidate.step_size, choice.candidate.start
-        named = [
-            choice.candidate.method,
-            *("" if x is None else f"{x:g}" for x in (step, start)),
-            str(choice.n),
-        ]
+        values = [getattr(choice.candidate, name) for name in _COMPARED]
+        named = ["" if value is None else f"{value:g}" for value in values]
         scores = [f"{choice.tasks[task]:.2f}" if task in choice.tasks else "" for task in tasks]
-        lines.append([*named, *scores, f"{choice.mean:.2f}"])
+        lines.append([choice.candidate.method, *named, str(choice.n), *scores, f"{choice.mean:.2f}"])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -124,8 +123,8 @@ def _choice(candidate: Candidate, of: dict[str, list[float]]) -> Choice:
 
 
 def _trial(recipe: TextRecipe, candidate: Candidate, results: Path) -> Trial:
-    name = f"{recipe.data}-{recipe.method}"
-    if candidate.step_size is not None and candidate.start is not None:
-        recipe = replace(recipe, step_size=candidate.step_size, start=candidate.start)
-        name += f"-step{candidate.step_size:g}-start{candidate.start:g}"
-    return Trial(recipe, results / FOLDER / f"{name}-{recipe.seed}.json")
+    given = {name: getattr(candidate, name) for name in _COMPARED}
+    given = {name: float(value) for name, value in given.items() if value is not None}
+    recipe = replace(recipe, **given)
+    named = "-".join([recipe.data, recipe.method, *(f"{name}{value:g}" for name, value in given.items())])
+    return Trial(recipe, results / FOLDER / f"{named}-{recipe.seed}.json")

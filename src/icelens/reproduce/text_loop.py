@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from icelens import progress
 from icelens.errors import TrainingError
+from icelens.losses import ICELoss
 from icelens.reproduce.text_data import Tokens
 from icelens.reproduce.text_recipe import TextRecipe
 from icelens.train.capture import CapturedStep, side_stream
@@ -37,6 +38,8 @@ def train(
     device = data.labels.device
     optimizer = _optimizer(recipe, model)
     training = Training(recipe, data, model, loss_fn, optimizer, torch.zeros((), device=device))
+    if recipe.captured and isinstance(loss_fn, ICELoss):
+        loss_fn.step_size = torch.zeros((), device=device)
     train_on = _captured(training) if recipe.captured else partial(_step, training)
     batches = math.ceil(len(rows) / recipe.batch_size)
     steps, done, losses = recipe.epochs * batches, 0, []
@@ -45,7 +48,7 @@ def train(
     with stream, progress.bar(f"{recipe.data} {recipe.method}", steps) as tick:
         for epoch in range(recipe.epochs):
             for width, index in data.batches(_order(recipe.seed, epoch, rows), recipe.batch_size):
-                _set_rate(optimizer, recipe.learning_rate * (1 - done / steps))
+                _set_rates(training, done / steps)
                 train_on(width, index)
                 done += 1
                 tick(1)
@@ -79,12 +82,19 @@ def _captured(training: Training) -> Callable[[int, Tensor], None]:
     return train_on
 
 
-def _set_rate(optimizer: torch.optim.AdamW, rate: float) -> None:
-    for group in optimizer.param_groups:
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(rate)  # in place: a recorded step reads it from there
-        else:
-            group["lr"] = rate
+def _set_rates(training: Training, done: float) -> None:
+    """Set the learning rate and, for ICE, the step of the confidences; `done` is the share of the run."""
+    recipe = training.recipe
+    for group in training.optimizer.param_groups:
+        group["lr"] = _put(group["lr"], recipe.learning_rate * (1 - done))
+    if isinstance(training.loss_fn, ICELoss):
+        size = recipe.step_size * (min(1.0, done / recipe.rise) if recipe.rise else 1.0)
+        training.loss_fn.step_size = _put(training.loss_fn.step_size, size)
+
+
+def _put(old: float | Tensor, value: float) -> float | Tensor:
+    """The value, in the tensor that a recorded step reads it from, where there is one."""
+    return old.fill_(value) if isinstance(old, Tensor) else value
 
 
 def _mean_loss(training: Training, batches: int, epoch: int) -> float:

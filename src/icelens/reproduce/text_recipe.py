@@ -29,6 +29,9 @@ class TextRecipe:
         captured: record the steps as CUDA graphs, so that a GPU does not wait for Python.
         step_size: how far one visit moves a confidence logit; cross entropy has none.
         start: the confidence logit of every row at the start.
+        rise: the share of the run over which the step grows from 0 to `step_size`. A model that has seen
+            little knows the frequent class from the rare one and not much more; full steps would take
+            the whole rare class for wrong labels.
         held_out: the share of the training rows that is not trained on but scored on, in place of the
             dev set. For choosing settings.
         seed: of the head, the order of the rows, dropout, and the rows held out.
@@ -48,6 +51,7 @@ class TextRecipe:
     captured: bool = False
     step_size: float = 1.0
     start: float = 0.0
+    rise: float = 0.0
     held_out: float = 0.0
     seed: int = 0
     device: str = "auto"
@@ -59,5 +63,7 @@ class TextRecipe:
         for name in ("epochs", "batch_size", "max_length"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.rise <= 1:
+            raise InputError(f"rise must lie in [0, 1], got {self.rise}")
         if not 0 <= self.held_out < 1:
             raise InputError(f"held_out must lie in [0, 1), got {self.held_out}")

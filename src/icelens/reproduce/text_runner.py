@@ -117,7 +117,7 @@ def _choose(given: argparse.Namespace) -> None:
         )
         for data in given.tasks
     ]
-    compared = candidates(given.methods, given.steps, given.starts)
+    compared = candidates(given.methods, given.steps, given.starts, given.rises)
     found = run_choice(recipes, given.root, given.out, compared, seeds=range(given.seeds), jobs=given.jobs)
     _write(choices_markdown(found))
 
@@ -168,6 +168,9 @@ def _parser() -> argparse.ArgumentParser:
     choose.add_argument("--steps", type=float, nargs="+", default=[1, 4, 16], help="step sizes")
     choose.add_argument(
         "--starts", type=float, nargs="+", default=[0, 2], help="confidence logits at the start"
+    )
+    choose.add_argument(
+        "--rises", type=float, nargs="+", default=[0.5], help="shares of the run over which steps grow"
     )
     choose.add_argument("--held-out", type=float, default=0.1, help="share of the training rows")
     show.add_argument("--method", default="ice_power", choices=METHODS[1:], help="whose confidences")

@@ -124,7 +124,7 @@ def record(result: TextResult) -> dict[str, Any]:
 
 def settings(recipe: TextRecipe) -> dict[str, Any]:
     """The settings that a number depends on."""
-    unused = (*_NOT_SETTINGS, *(("step_size", "start") if recipe.method == "cross_entropy" else ()))
+    unused = (*_NOT_SETTINGS, *(("step_size", "start", "rise") if recipe.method == "cross_entropy" else ()))
     return {name: value for name, value in asdict(recipe).items() if name not in unused}
 
 

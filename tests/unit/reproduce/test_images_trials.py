@@ -1,5 +1,6 @@
 """Trials on images: what is recorded, and that nothing finished is trained again."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -132,3 +133,14 @@ def test_the_same_seed_gives_the_same_number_at_once_or_one_after_the_other(plac
 def test_what_cannot_be_run_is_refused(place, change, message):
     with pytest.raises(InputError, match=message):
         run_experiment(DIGITS, place, **change)
+
+
+def test_on_original_labels_classes_and_pairs_are_counted(place):
+    train = {key: value for key, value in DIGITS.train.items() if key not in ("noise_rate", "validation")}
+    original = dataclasses.replace(DIGITS, table="original", train=train, keep="gallery")
+    run_experiment(original, place, methods=["ice_linear"], trials=1)
+    (record,) = read_trials(place.results, "original")
+    assert list(record["confidence_by_class"]) == list("0123456789")
+    assert sum(count for _, _, count in record["lowest_pairs"]) <= record["lowest"]
+    assert "auroc" not in record
+    assert (place.results / "figures" / "gallery_digits_ice_linear.npz").exists()
