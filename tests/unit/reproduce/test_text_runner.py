@@ -132,12 +132,10 @@ def test_the_whole_table_of_a_task(tmp_path, encoder, capsys):
 def test_candidates_are_compared_on_held_out_rows(tmp_path, encoder):
     write_task(tmp_path, "cola")
     write_task(tmp_path, "mrpc")
-    compared = candidates(["cross_entropy", "ice_power"], [1, 4], [0])
+    compared = candidates(["cross_entropy", "ice_power"], [1, 4], [0], [0.5])
     assert compared == [
-        Candidate("cross_entropy"),
-        Candidate("ice_power", 1, 0),
-        Candidate("ice_power", 4, 0),
-    ]
+        Candidate("cross_entropy"), Candidate("ice_power", 1, 0, 0.5), Candidate("ice_power", 4, 0, 0.5)
+    ]  # fmt: skip
     recipes = [TextRecipe(data, encoder=encoder, held_out=0.2, **SMALL) for data in ("cola", "mrpc")]
     found = run_choice(recipes, tmp_path, tmp_path / "out", compared, seeds=[0, 1])
     records = read_trials(tmp_path / "out", "table2_choice")
@@ -171,8 +169,22 @@ def test_the_command_line_trains_chooses_and_shows(tmp_path, encoder, capsys):
     write_task(tmp_path, "wnli", train=600)
     common = ["--root", str(tmp_path), "--out", str(tmp_path / "out"), "--tasks", "wnli"]
     training = ["--encoder", encoder, "--device", "cpu", "--seeds", "1"]
-    main(["choose", *common, *training, "--methods", "ice_power", "--steps", "4", "--starts", "0"])
-    assert "| ice_power | 4 | 0 | 1 |" in capsys.readouterr().out
+    main(
+        [
+            "choose",
+            *common,
+            *training,
+            "--methods",
+            "ice_power",
+            "--steps",
+            "4",
+            "--starts",
+            "0",
+            "--rises",
+            "1",
+        ]
+    )
+    assert "| ice_power | 4 | 0 | 1 | 1 |" in capsys.readouterr().out
     main(["run", *common, *training, "--methods", "ice_power"])
     assert "| WNLI | accuracy | ice_power |" in capsys.readouterr().out
     main(["show", *common, "--n", "3", "--markdown"])

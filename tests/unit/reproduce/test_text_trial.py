@@ -9,6 +9,7 @@ from text_files import write_task
 from icelens.data import load
 from icelens.data.glue import TASKS
 from icelens.errors import InputError, MissingFileError
+from icelens.losses import ICELoss
 from icelens.models.encoder import load_encoder
 from icelens.reproduce import text
 from icelens.reproduce.text import run_text_trial, split_rows
@@ -88,6 +89,17 @@ def test_confidences_are_those_of_the_rows_of_the_file(tmp_path, encoder):
         assert sorted(result.confidence.argsort()[:5].tolist()) == wrong.tolist()
         assert (result.guess[wrong] == train.labels[wrong]).all()
         assert (result.p_label[wrong] < 0.5).all()
+
+
+def test_the_step_of_the_confidences_rises(tmp_path, encoder, monkeypatch):
+    write_task(tmp_path, "cola")
+    steps = []
+    forward = ICELoss.forward
+    monkeypatch.setattr(
+        ICELoss, "forward", lambda loss, *a: steps.append(loss.step_size) or forward(loss, *a)
+    )
+    run_text_trial(recipe(encoder, method="ice_linear", step_size=2.0, rise=0.5, epochs=2), tmp_path)
+    assert steps == pytest.approx([0, 0.4, 0.8, 1.2, 1.6, 2, 2, 2, 2, 2])
 
 
 def test_rows_held_out_are_scored_on_and_never_trained_on(tmp_path, encoder, monkeypatch):
@@ -175,6 +187,7 @@ def test_mixed_precision_trains_too(tmp_path, encoder):
         ({"method": "ice"}, "unknown method 'ice'; did you mean"),
         ({"precision": "float16"}, "unknown precision 'float16'"),
         ({"epochs": 0}, "epochs must be at least 1, got 0"),
+        ({"rise": 1.5}, r"rise must lie in \[0, 1\], got 1.5"),
         ({"held_out": 1.0}, r"held_out must lie in \[0, 1\), got 1.0"),
     ],
 )
