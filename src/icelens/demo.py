@@ -15,29 +15,43 @@ from icelens.train import Recipe, Run, run_recipe
 from icelens.train.run import write_text
 
 SHOWN = 40  # digits in the picture
+LEGEND = 0.2  # inches above them for the line that explains it
+FIRST_SEED = 1000  # no recipe was chosen by this seed or one above it
 
 _COMMON = Recipe(
     data="digits",
     noise="symmetric",
     noise_rate=0.3,
-    model="cnn",
-    model_settings={"width": 16, "padding": 1, "dropout": 0.5},
+    model="mlp",
     optimizer="adamw",
-    learning_rate=3e-3,
-    weight_decay=0.3,
+    learning_rate=0.01,
     schedule="linear",
-    batch_size=64,
+    batch_size=128,
     evaluations=20,
     device="cpu",
 )
-# With an MLP, ICE was not ahead (+0.6 ± 0.8 points, n = 5), and the network was changed to this one after
-# that was seen. Then rate and length were chosen for each method by its accuracy on a fifth of the noisy
-# labels (seeds 100 to 105, which the demo does not use), among more variants for ICE than for cross
-# entropy. The second row is what cross entropy makes of the time that ICE takes.
+# Chosen by the accuracy on a held-out fifth of the noisy labels, seeds 100 to 117: first cross entropy's
+# recipe, the best of 60 drawn at random (network, width, dropout, weight decay, rate, batch size, length);
+# then ICE's dropout, weight decay and length, the best of 24, with the rest as cross entropy has it.
+# The second row of the demo differs from ICE in the loss alone.
+_CROSS_ENTROPY = replace(
+    _COMMON,
+    loss="cross_entropy",
+    model_settings={"hidden": [512, 512], "dropout": 0.5},
+    weight_decay=0.3,
+    epochs=15.0,
+)
+_ICE = replace(
+    _COMMON,
+    loss="ice_linear",
+    model_settings={"hidden": [512, 512], "dropout": 0.25},
+    weight_decay=0.01,
+    epochs=120.0,
+)
 RECIPES = {
-    "cross entropy, stopped in time": replace(_COMMON, loss="cross_entropy", epochs=20.0),
-    "cross entropy, as long as ICE": replace(_COMMON, loss="cross_entropy", epochs=60.0),
-    "ICE": replace(_COMMON, loss="ice_linear", epochs=60.0, snapshots=14),
+    "cross entropy, stopped in time": _CROSS_ENTROPY,
+    "cross entropy, trained as ICE": replace(_ICE, loss="cross_entropy"),
+    "ICE": replace(_ICE, snapshots=14),
 }
 BASELINE = "cross entropy, stopped in time"
 
@@ -52,7 +66,7 @@ class Outcome:
     found: int
 
 
-def run_demo(out: str | Path, seeds: Sequence[int] = (0,)) -> list[Outcome]:
+def run_demo(out: str | Path, seeds: Sequence[int] = (FIRST_SEED,)) -> list[Outcome]:
     """Train by all recipes for each seed under `out`, and draw the pictures of the first seed.
 
     What is finished there is not trained again.
@@ -91,8 +105,12 @@ def draw_least_trusted(run: Run, path: Path) -> None:
     captions = [Caption(int(index), str(label), str(guess)) for index, label, guess in columns]
     images = torch.as_tensor(digits().train.inputs)[lowest["index"].tolist()]
     with style():
-        figure = Figure(figsize=gallery_size(SHOWN, columns=10))
-        gallery(figure, images, captions, columns=10, flipped=lowest["moved"].to_numpy())
+        width, height = gallery_size(SHOWN, columns=10)
+        figure = Figure(figsize=(width, height + LEGEND))
+        head, body = figure.subfigures(2, 1, squeeze=False, height_ratios=(LEGEND, height)).flat
+        legend = "Least trusted first: index, given label → the model's guess. Framed: the label was flipped."
+        head.text(0.5, 0.5, legend, ha="center", va="center")
+        gallery(body, images, captions, columns=10, flipped=lowest["moved"].to_numpy())
         save(figure, path)
 
 

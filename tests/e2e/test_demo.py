@@ -13,7 +13,7 @@ from icelens.errors import InputError
 
 
 def outcome(seed, early, ice, *, flipped=400, found=390):
-    accuracy = {demo.BASELINE: early, "cross entropy, as long as ICE": early - 0.05, "ICE": ice}
+    accuracy = {demo.BASELINE: early, "cross entropy, trained as ICE": early - 0.05, "ICE": ice}
     return Outcome(seed, accuracy, flipped, found)
 
 
@@ -25,11 +25,12 @@ def test_paired_difference_and_its_standard_error():
 
 
 def test_what_is_printed(tmp_path, capsys):
-    _print([outcome(0, 0.95, 0.97), outcome(1, 0.90, 0.96)], tmp_path)
+    _print([outcome(1000, 0.95, 0.97), outcome(1001, 0.90, 0.96)], tmp_path)
     printed = capsys.readouterr().out
     assert "ICE is +4.00 points" in printed
     assert "± 2.00 standard error, n = 2" in printed
     assert "780 of 800 (97.5%)" in printed
+    assert str(tmp_path / "seed-1000" / "ice") in printed
 
 
 def test_a_short_demo_writes_runs_and_pictures_and_is_not_run_twice(tmp_path, monkeypatch):
@@ -50,7 +51,7 @@ def test_a_short_demo_writes_runs_and_pictures_and_is_not_run_twice(tmp_path, mo
 
 @pytest.mark.slow
 def test_ice_is_ahead_by_more_than_two_standard_errors_and_finds_the_flipped_labels(tmp_path):
-    outcomes = run_demo(tmp_path, range(5))
+    outcomes = run_demo(tmp_path, range(demo.FIRST_SEED, demo.FIRST_SEED + 5))
     mean, error = paired_difference(outcomes)
     assert mean > 2 * error
     assert sum(o.found for o in outcomes) >= 0.95 * sum(o.flipped for o in outcomes)

@@ -19,9 +19,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the pictures.")] = Path("icelens-demo"),
 ) -> None:
     """Flip 30 % of the labels of real handwritten digits and find them again; offline, under a minute."""
-    from icelens.demo import run_demo
+    from icelens.demo import FIRST_SEED, run_demo
 
-    outcomes = run_demo(out, range(seeds))
+    outcomes = run_demo(out, range(FIRST_SEED, FIRST_SEED + seeds))
     _print(outcomes, out)
 
 
@@ -29,7 +29,9 @@ def _print(outcomes: list[Outcome], out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    from icelens.demo import run_folder
+
+    console, ice = Console(highlight=False), run_folder(out, outcomes[0].seed, "ICE")
     table = Table("trained with", "test accuracy", "flipped labels found", box=None, pad_edge=False)
     for name in outcomes[0].accuracy:
         table.add_row(name, _accuracy(outcomes, name), _found(outcomes) if name == "ICE" else "")
@@ -41,7 +43,7 @@ def _print(outcomes: list[Outcome], out: Path) -> None:
     console.print(
         f"\nLook at    {out / 'least_trusted.png'}   the least trusted digits: index, given label → guess\n"
         f"           {out / 'confidence.png'}      how the confidences part during training\n"
-        f"           {out / 'seed-0' / 'ice'}/examples.parquet   each example's confidence and guess\n"
+        f"           {ice}/examples.parquet   each example's confidence and guess\n"
         "Next       put icelens.ICELoss into your own training loop: see the README\n"
         "           icelens train --help        train by a recipe, on your choice of data, noise and method\n"
         "           icelens data ls             the data sets that icelens knows",
