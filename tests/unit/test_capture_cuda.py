@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from icelens.data import Examples, Split
-from icelens.errors import InputError
 from icelens.losses import LOSSES
 from icelens.train import Recipe, run_recipe
 
@@ -39,17 +38,12 @@ def train(recipe, folder):
     return run_recipe(recipe, folder, split=SPLIT)
 
 
-def test_a_cpu_cannot_record():
-    with pytest.raises(InputError, match="captured is for CUDA, but the device is cpu"):
-        train(replace(CNN, captured=True, device="cpu"), "never made")
-
-
 @pytest.mark.gpu
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
 def test_recorded_steps_are_the_plain_ones(tmp_path, optimizer):
     recipe = replace(CNN, optimizer=optimizer, warmup=5, augment="crop_flip")
-    plain = train(recipe, tmp_path / "plain")
-    recorded = train(replace(recipe, captured=True), tmp_path / "recorded")
+    plain = train(replace(recipe, eager=True), tmp_path / "plain")
+    recorded = train(recipe, tmp_path / "recorded")
     for mine, theirs in zip(recorded.metrics(), plain.metrics(), strict=True):
         assert mine["loss"] == pytest.approx(theirs["loss"], rel=2e-3)
         assert mine["learning_rate"] == pytest.approx(theirs["learning_rate"])
@@ -60,22 +54,22 @@ def test_recorded_steps_are_the_plain_ones(tmp_path, optimizer):
 @pytest.mark.gpu
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_can_be_recorded(tmp_path, loss):
-    run = train(replace(CNN, loss=loss, captured=True, precision="bfloat16", channels_last=True), tmp_path)
-    losses = [row["loss"] for row in run.metrics()]
-    plain = train(replace(CNN, loss=loss, precision="bfloat16", channels_last=True), tmp_path / "plain")
+    recipe = replace(CNN, loss=loss, precision="bfloat16", channels_last=True)
+    losses = [row["loss"] for row in train(recipe, tmp_path / "recorded").metrics()]
+    plain = train(replace(recipe, eager=True), tmp_path / "plain")
     assert losses == pytest.approx([row["loss"] for row in plain.metrics()], rel=0.05, abs=0.02)
 
 
 @pytest.mark.gpu
 def test_dropout_draws_anew_in_every_recorded_step(tmp_path):
     recipe = replace(CNN, model_settings={"padding": 1, "dropout": 0.9}, learning_rate=0.0, evaluations=40)
-    run = train(replace(recipe, loss="cross_entropy", captured=True), tmp_path)
+    run = train(replace(recipe, loss="cross_entropy"), tmp_path)
     assert len({row["loss"] for row in run.metrics()}) == 40
 
 
 @pytest.mark.gpu
 def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
-    recipe = replace(CNN, captured=True, augment="crop_flip")
+    recipe = replace(CNN, augment="crop_flip")
     whole = train(recipe, tmp_path / "whole")
     from icelens.train import driver
 
@@ -99,7 +93,7 @@ def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from inside torch's compiler
 def test_a_compiled_network_is_the_plain_one(tmp_path):
-    plain = train(CNN, tmp_path / "plain")
-    compiled = train(replace(CNN, compiled=True, captured=True), tmp_path / "compiled")
+    plain = train(replace(CNN, eager=True), tmp_path / "plain")
+    compiled = train(replace(CNN, compiled=True), tmp_path / "compiled")
     for mine, theirs in zip(compiled.metrics(), plain.metrics(), strict=True):
         assert mine["loss"] == pytest.approx(theirs["loss"], rel=1e-2)

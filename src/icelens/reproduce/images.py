@@ -95,7 +95,7 @@ def recipe_of(experiment: Experiment, trial: Trial, place: Place) -> Recipe:
     settings = settings_of(experiment, trial.method)
     here = {"root": str(place.root), "device": str(choose_device(place.device))}
     if not here["device"].startswith("cuda"):
-        settings |= {"captured": False, "compiled": False, "precision": "float32", "channels_last": False}
+        settings |= {"compiled": False, "precision": "float32", "channels_last": False}
     return make_recipe({**settings, **here, "loss": trial.method, "seed": trial.seed})
 
 

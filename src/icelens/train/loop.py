@@ -18,7 +18,7 @@ from icelens.errors import InputError, TrainingError
 from icelens.losses import ICELoss, Method, Problem, find_method, make_loss, start_adaptation
 from icelens.models import Classifier, network
 from icelens.train.capture import CapturedStep, side_stream
-from icelens.train.predict import accuracy, log_probabilities, mixed_precision
+from icelens.train.predict import accuracy, is_captured, log_probabilities, mixed_precision
 from icelens.train.recipe import Recipe
 from icelens.train.schedules import confidence_factor, rate_factor
 from icelens.train.task import Task
@@ -87,9 +87,9 @@ def advance(
     since, started = 0, time.perf_counter() - state.seconds
     state.model.train()
     train_on: Callable[[Tensor], None] = partial(step, recipe, task, state)
-    if recipe.captured:
+    if is_captured(recipe, task.device):
         train_on = CapturedStep(train_on, task.train.generator)
-    stream = side_stream(task.device) if recipe.captured else nullcontext()
+    stream = side_stream(task.device) if is_captured(recipe, task.device) else nullcontext()
     with stream, progress.bar(title, state.iterations, done=state.iteration) as tick:
         for iteration in range(state.iteration, state.iterations):
             set_rates(recipe, state, iteration, base_step)
@@ -155,16 +155,17 @@ def record(state: State) -> None:
 
 def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) -> None:
     """Set the learning rate and, for ICE, the step of the confidences."""
+    device = state.running.device
+    place = partial(_in_place, device) if is_captured(recipe, device) else lambda _, value: value
     rate = recipe.learning_rate * rate_factor(recipe, iteration, state.iterations)
     for group in state.optimizer.param_groups:
-        group["lr"] = _in_place(group["lr"], rate, state.running.device) if recipe.captured else rate
+        group["lr"] = place(group["lr"], rate)
     if isinstance(state.loss, ICELoss):
         size = base_step * confidence_factor(recipe, iteration, state.iterations)
-        old = state.loss.step_size
-        state.loss.step_size = _in_place(old, size, state.running.device) if recipe.captured else size
+        state.loss.step_size = place(state.loss.step_size, size)
 
 
-def _in_place(old: float | Tensor, value: float, device: torch.device) -> Tensor:
+def _in_place(device: torch.device, old: float | Tensor, value: float) -> Tensor:
     """The value in the tensor that a recorded step reads it from, which is made where there is none."""
     if isinstance(old, Tensor) and old.device == device:
         return old.fill_(value)
@@ -193,14 +194,15 @@ def batches_per_epoch(recipe: Recipe, task: Task) -> int:
 
 def make_optimizer(recipe: Recipe, model: nn.Module) -> torch.optim.Optimizer:
     """The optimizer of a recipe over the parameters of the model."""
-    settings: dict[str, Any] = {"weight_decay": recipe.weight_decay, "fused": recipe.captured or None}
-    rate: float | Tensor = recipe.learning_rate
-    if recipe.captured:
-        rate = torch.tensor(rate, device=next(model.parameters()).device)
+    device = next(model.parameters()).device
+    captured = is_captured(recipe, device)
+    settings: dict[str, Any] = {"weight_decay": recipe.weight_decay, "fused": captured or None}
+    # A recorded step reads its rate from a tensor.
+    rate = torch.tensor(recipe.learning_rate, device=device) if captured else recipe.learning_rate
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(model.parameters(), rate, momentum=recipe.momentum, **settings)
     kind = torch.optim.Adam if recipe.optimizer == "adam" else torch.optim.AdamW
-    return kind(model.parameters(), rate, capturable=recipe.captured, **settings)
+    return kind(model.parameters(), rate, capturable=captured, **settings)
 
 
 def _training_forward(recipe: Recipe, model: nn.Module) -> Callable[[Tensor], Tensor]:
@@ -220,8 +222,6 @@ def _training_forward(recipe: Recipe, model: nn.Module) -> Callable[[Tensor], Te
 
 def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
     """Raise for settings that are right alone but not together, or not with this data."""
-    if recipe.captured and task.device.type != "cuda":
-        raise InputError(f"captured is for CUDA, but the device is {task.device}")
     if recipe.channels_last and task.train.inputs.dim() != 4:
         raise InputError(
             f"channels_last is for images, but an example here is {tuple(task.train.inputs.shape[1:])}"

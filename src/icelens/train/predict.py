@@ -12,6 +12,11 @@ from icelens.train.recipe import Recipe
 BATCH = 2000
 
 
+def is_captured(recipe: Recipe, device: torch.device) -> bool:
+    """Whether training steps are recorded as CUDA graphs."""
+    return device.type == "cuda" and not recipe.eager
+
+
 def mixed_precision(recipe: Recipe, device: torch.device) -> torch.autocast:
     """Autocast as the recipe wants it, in training and in prediction."""
     # A recorded step must cast the weights anew each time, since they have moved.
@@ -19,7 +24,7 @@ def mixed_precision(recipe: Recipe, device: torch.device) -> torch.autocast:
         device.type,
         torch.bfloat16,
         enabled=recipe.precision == "bfloat16",
-        cache_enabled=not recipe.captured,
+        cache_enabled=not is_captured(recipe, device),
     )
 
 

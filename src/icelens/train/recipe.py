@@ -42,7 +42,7 @@ class Recipe:
     normalize: bool = False
     precision: str = "float32"
     channels_last: bool = False
-    captured: bool = False
+    eager: bool = False
     compiled: bool = False
     device: str = "auto"
     evaluations: int = 10
@@ -75,7 +75,7 @@ SETTINGS: dict[str, str] = {
     "normalize": "Whether to normalise images per channel of the training set; else pixels are in [0, 1].",
     "precision": "float32, or bfloat16 for mixed precision in training and prediction.",
     "channels_last": "Whether images lie channels last in memory, which GPUs like.",
-    "captured": "Whether training steps are recorded as CUDA graphs, so that the GPU never waits for Python.",
+    "eager": "Whether a GPU gets each operation by itself, and not the whole step as one CUDA graph.",
     "compiled": "Whether the network is compiled by torch.compile: a minute more at first, then faster.",
     "device": "cpu, cuda, cuda:1, or auto: a GPU where there is one.",
     "evaluations": "How many times, spread over the run, accuracy is measured and a checkpoint written.",
