@@ -1,4 +1,4 @@
-"""Write the parts of the docs that the code already knows: commands, settings, losses, public names.
+"""Write the parts of the docs that are known already: commands, settings, losses, names, results.
 
     python docs/generate.py           # rewrite them
     python docs/generate.py --check   # leave with 1 if one of them is out of date
@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
+import statistics
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,9 +22,17 @@ import typer
 import icelens
 from icelens.cli import app
 from icelens.losses import LOSSES, Method
+from icelens.reproduce import tables
+from icelens.reproduce.experiment import names as experiment_names
+from icelens.reproduce.experiment import read_experiment
+from icelens.reproduce.paper import DATA, METHODS
+from icelens.reproduce.show import confused
+from icelens.reproduce.store import finished, read_trials
+from icelens.reproduce.tables import markdown
 from icelens.train import SETTINGS, Recipe
 
 DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "results"
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -54,7 +63,106 @@ def losses() -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
+def experiments() -> str:
+    """The experiments of the paper, and how many of their trials lie in the results."""
+    rows = [["experiment", "what", "trials finished"]]
+    for name in experiment_names():
+        experiment = read_experiment(name)
+        wanted = experiment.trials * len(experiment.methods)
+        rows.append([f"`{name}`", experiment.title, f"{finished(experiment, RESULTS)} of {wanted}"])
+    return markdown(rows).rstrip()
+
+
+def table1() -> str:
+    """Table 1, accuracy of the last iteration."""
+    return tables.table1_markdown(tables.table1(read_trials(RESULTS, "table1")), list(DATA)).rstrip()
+
+
+def table1_best() -> str:
+    """Table 1 at the best accuracy on the noisy validation set; the paper has no such cells."""
+    cells = tables.table1(read_trials(RESULTS, "table1"), "best")
+    cells = {key: dataclasses.replace(cell, paper=None) for key, cell in cells.items()}
+    measured = [data for data in DATA if any(data == found for found, _ in cells)]
+    rows = [["", *(DATA[data] for data in measured)]]
+    for method, title in METHODS.items():
+        rows.append([title, *(tables.own(cells.get((data, method))) for data in measured)])
+    return markdown(rows).rstrip()
+
+
+def table1_differences() -> str:
+    """Ours less the paper's, cell by cell."""
+    return tables.differences_markdown(tables.table1(read_trials(RESULTS, "table1"))).rstrip()
+
+
+def detection() -> str:
+    """How well flipped labels are told from original ones."""
+    return tables.detection_markdown(read_trials(RESULTS, "table1")).rstrip()
+
+
+def summary() -> str:
+    """The first page's part of Table 1: what the paper compares ICE with, on the sets with ten trials."""
+    records = read_trials(RESULTS, "table1")
+    cells, data = tables.table1(records), ("mnist", "fashion-mnist")
+    rows = [["", *(head for name in data for head in (f"{DATA[name]}, paper", "ours", "AUROC"))]]
+    for method in ("cross_entropy", "hard_bootstrapping", "gce", "ice_linear", "ice_power"):
+        row = [METHODS[method]]
+        for name in data:
+            found = [r["auroc"] for r in records if (r["data"], r["method"]) == (name, method)]
+            cell = cells[name, method]
+            row += [tables.papers(cell.paper), tables.own(cell), f"{statistics.fmean(found):.4f}"]
+        rows.append(row)
+    return markdown(rows).rstrip()
+
+
+def trials() -> str:
+    """Where and how long the trials ran."""
+    rows = [["data", "trials", "hardware", "torch", "seconds of a trial, median"]]
+    found = read_trials(RESULTS, "table1")
+    for data in DATA:
+        of = [record for record in found if record["data"] == data]
+        if of:
+            hardware, torch = ({r["hardware"] for r in of}, {r["versions"]["torch"] for r in of})
+            seconds = statistics.median(record["seconds"] for record in of)
+            rows.append(
+                [
+                    DATA[data],
+                    str(len(of)),
+                    ", ".join(sorted(hardware)),
+                    ", ".join(sorted(torch)),
+                    f"{seconds:.0f}",
+                ]
+            )
+    return markdown(rows).rstrip()
+
+
+def words() -> str:
+    """The lowest mean confidences by class, and the pairs that the least confident are confused as."""
+    rows = [
+        [
+            "data",
+            "method",
+            "classes by mean confidence, lowest first",
+            "most confused among the 500 least confident",
+        ]
+    ]
+    for record in read_trials(RESULTS, "original"):
+        by_class = sorted(record["confidence_by_class"], key=record["confidence_by_class"].get)
+        pairs = [f"{pair} ({count})" for pair, count in confused(record)[:5]]
+        rows.append(
+            [DATA[record["data"]], METHODS[record["method"]], ", ".join(by_class[:5]), ", ".join(pairs)]
+        )
+    return markdown(rows).rstrip()
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    "experiments": experiments,
+    "table1": table1,
+    "table1_best": table1_best,
+    "table1_differences": table1_differences,
+    "detection": detection,
+    "trials": trials,
+    "summary": summary,
+    "words": words,
     "commands": commands,
     "settings": settings,
     "names": names,

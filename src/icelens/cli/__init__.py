@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from icelens import __version__, progress
-from icelens.cli import data
+from icelens.cli import data, reproduce
 from icelens.cli.demo import demo
 from icelens.cli.train import train
 from icelens.errors import DownloadError, IcelensError, TrainingError
@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(train)
 app.add_typer(data.app, name="data")
+app.add_typer(reproduce.app, name="reproduce")
 
 
 def _version(asked: bool) -> None:

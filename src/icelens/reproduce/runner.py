@@ -11,6 +11,7 @@ from icelens import progress
 from icelens.errors import InputError
 from icelens.reproduce.experiment import Experiment
 from icelens.reproduce.images import Place, Trial, missing, run_trial, trials_of
+from icelens.reproduce.text_experiment import run_text
 
 
 def run_experiment(
@@ -20,6 +21,7 @@ def run_experiment(
     methods: Sequence[str] = (),
     trials: int = 0,
     workers: int = 1,
+    encoder: str = "",
 ) -> int:
     """Train the trials that have no record yet; how many those were.
 
@@ -29,9 +31,16 @@ def run_experiment(
         methods: other methods than the experiment's own.
         trials: how many seeds; 0 is as many as the experiment says.
         workers: trials at once, each in a process of its own.
+        encoder: for text, a folder with a pretrained encoder, or its name on the hub.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
+    if experiment.kind == "text":
+        if not encoder:
+            raise InputError(
+                f"{experiment.title} needs an encoder: a folder, or its name on the hub (--encoder)"
+            )
+        return run_text(experiment, place, encoder, methods=methods, trials=trials, workers=workers)
     todo = missing(experiment, trials_of(experiment, methods, trials), place)
     with progress.bar(f"trials of {experiment.title}", len(todo)) as tick:
         if workers == 1:

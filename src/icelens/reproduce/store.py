@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 from functools import lru_cache
 from pathlib import Path
@@ -12,15 +13,16 @@ from typing import Any
 
 from icelens.errors import FileError
 from icelens.files import replacing
+from icelens.reproduce.experiment import Experiment
 
 
 def trial_path(results: Path, table: str, data: str, method: str, seed: int) -> Path:
-    """Where the record of a trial lies.
+    """Where the record of a trial lies; what is no letter or digit of a method's name is a dash there.
 
-    >>> trial_path(Path("results"), "table1", "mnist", "gce", 3).as_posix()
-    'results/table1/mnist-gce-3.json'
+    >>> trial_path(Path("results"), "combine", "mnist", "ice_linear+mixup", 3).as_posix()
+    'results/combine/mnist-ice_linear-mixup-3.json'
     """
-    return results / table / f"{data}-{method}-{seed}.json"
+    return results / table / f"{data}-{re.sub(r'[^0-9A-Za-z_.-]+', '-', method)}-{seed}.json"
 
 
 def write_trial(path: Path, record: dict[str, Any]) -> None:
@@ -32,6 +34,15 @@ def write_trial(path: Path, record: dict[str, Any]) -> None:
 def read_trials(results: Path, table: str) -> list[dict[str, Any]]:
     """The records of a table's finished trials, in the order of their names."""
     return [_read(path) for path in sorted((results / table).glob("*.json"))]
+
+
+def finished(experiment: Experiment, results: Path) -> int:
+    """How many of an experiment's own trials have a record."""
+    return sum(
+        trial_path(results, experiment.table, experiment.data, method, seed).exists()
+        for method in experiment.methods
+        for seed in range(experiment.trials)
+    )
 
 
 def circumstances() -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icelens.losses import find_method
+from icelens.losses import LOSSES
 from icelens.reproduce.paper import DATA, METHODS, TABLE1
 
 LEVEL = 0.05  # of the one-tailed t-tests
@@ -85,15 +85,24 @@ def not_worse(column: Mapping[str, Sequence[float]]) -> set[str]:
     }
 
 
-def table1_markdown(cells: Mapping[tuple[str, str], Cell], data: Sequence[str]) -> str:
-    """Table 1 in Markdown: ours, bold as tested, with the paper's cell below it."""
+def table1_rows(
+    cells: Mapping[tuple[str, str], Cell], data: Sequence[str], *, gap: str = "<br>"
+) -> list[list[str]]:
+    """Table 1 as rows of text with a head: ours, bold as tested, and after a gap the paper's cell.
+
+    Where nothing was measured, "not measured here" stands.
+    """
     methods = [*METHODS, *sorted({method for _, method in cells} - set(METHODS))]
-    head = ["", *(DATA.get(name, name) for name in data)]
-    lines = [_line(head), _line(["---"] * len(head))]
+    rows = [["", *(DATA.get(name, name) for name in data)]]
     for method in methods:
         if any((name, method) in cells or (name, method) in TABLE1 for name in data):
-            lines.append(_line([_title(method), *(_both(cells, name, method) for name in data)]))
-    return "\n".join(lines) + "\n"
+            rows.append([_title(method), *(_both(cells, name, method, gap) for name in data)])
+    return rows
+
+
+def table1_markdown(cells: Mapping[tuple[str, str], Cell], data: Sequence[str]) -> str:
+    """Table 1 in Markdown, the paper's cells in italics."""
+    return markdown(table1_rows(cells, data))
 
 
 def differences_markdown(cells: Mapping[tuple[str, str], Cell]) -> str:
@@ -102,9 +111,9 @@ def differences_markdown(cells: Mapping[tuple[str, str], Cell]) -> str:
         [
             DATA[data],
             _title(method),
-            _own(cell),
+            own(cell),
             str(cell.n),
-            _papers(cell.paper),
+            papers(cell.paper),
             f"{cell.difference:+.2f}",
             "yes" if cell.within else "no",
         ]
@@ -113,7 +122,7 @@ def differences_markdown(cells: Mapping[tuple[str, str], Cell]) -> str:
         if (cell := cells.get((data, method))) and cell.paper
     ]
     head = ["data", "method", "ours", "n", "paper", "difference", "within the paper's deviation"]
-    return "\n".join(_line(row) for row in [head, ["---"] * len(head), *rows]) + "\n"
+    return markdown([head, *rows])
 
 
 def detection_markdown(records: Iterable[Mapping[str, Any]]) -> str:
@@ -122,8 +131,7 @@ def detection_markdown(records: Iterable[Mapping[str, Any]]) -> str:
     for record in records:
         values[record["data"], record["method"]].append((record["auroc"], record["average_precision"]))
     data = [name for name in DATA if any(name == found for found, _ in values)]
-    head = ["AUROC / average precision", *(DATA[name] for name in data)]
-    lines = [_line(head), _line(["---"] * len(head))]
+    rows = [["AUROC / average precision", *(DATA[name] for name in data)]]
     for method in METHODS:
         row = [
             " / ".join(f"{statistics.fmean(column):.4f}" for column in zip(*found, strict=True))
@@ -131,30 +139,45 @@ def detection_markdown(records: Iterable[Mapping[str, Any]]) -> str:
             else ""
             for name in data
         ]
-        lines.append(_line([_title(method), *row]))
-    return "\n".join(lines) + "\n"
+        rows.append([_title(method), *row])
+    return markdown(rows)
 
 
-def _both(cells: Mapping[tuple[str, str], Cell], data: str, method: str) -> str:
+def methods_rows(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """A row for each method of an experiment that the paper has no table of: accuracies, AUROC, trials."""
+    last, best = table1(records), table1(records, "best")
+    rows = [["method", "last iteration", "best validation", "AUROC", "n"]]
+    for key, cell in last.items():
+        found = [r["auroc"] for r in records if (r["data"], r["method"]) == key]
+        auroc = f"{statistics.fmean(found):.4f}"
+        rows.append([_title(key[1]), own(cell), own(best[key]), auroc, str(cell.n)])
+    return rows
+
+
+def markdown(rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown; the first row is its head."""
+    head, *body = rows
+    return "".join(f"| {' | '.join(row)} |\n" for row in [head, ["---"] * len(head), *body])
+
+
+def _both(cells: Mapping[tuple[str, str], Cell], data: str, method: str, gap: str) -> str:
     cell = cells.get((data, method))
-    paper = _papers(TABLE1.get((data, method)))
-    return f"{_own(cell) if cell else 'not measured here'}<br>*{paper}*" if paper else _own(cell)
+    paper = papers(TABLE1.get((data, method)))
+    return f"{own(cell) if cell else 'not measured here'}{gap}*{paper}*" if paper else own(cell)
 
 
-def _own(cell: Cell | None) -> str:
+def own(cell: Cell | None) -> str:
+    """Our part of a cell, bold as tested; empty where there is none."""
     if cell is None:
         return ""
     text = f"{cell.mean:.2f}" + (f" ({cell.deviation:.2f})" if cell.deviation is not None else "")
     return f"**{text}**" if cell.bold else text
 
 
-def _papers(paper: tuple[float, float] | None) -> str:
+def papers(paper: tuple[float, float] | None) -> str:
+    """The paper's part of a cell; empty where there is none."""
     return "" if paper is None else f"{paper[0]:.2f} ({paper[1]:.2f})"
 
 
 def _title(method: str) -> str:
-    return METHODS.get(method) or find_method(method).title
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
+    return METHODS.get(method) or (LOSSES[method].title if method in LOSSES else method)

@@ -9,7 +9,7 @@ import pytest
 from icelens.errors import InputError
 from icelens.reproduce import images
 from icelens.reproduce.experiment import Experiment, names, read_experiment, recipe_path, settings_of
-from icelens.reproduce.images import Place, missing, recipe_of, trials_of
+from icelens.reproduce.images import Place, Trial, missing, recipe_of, trials_of
 from icelens.reproduce.runner import run_experiment
 from icelens.reproduce.store import read_trials
 
@@ -121,6 +121,61 @@ def test_the_same_seed_gives_the_same_number_at_once_or_one_after_the_other(plac
         for folder in (place.results, other.results)
     ]
     assert timeless[0] == timeless[1]
+
+
+VARIANTS = dataclasses.replace(
+    DIGITS,
+    table="combine",
+    methods=("cross_entropy", "ice_linear", "ice_linear+both"),
+    method={
+        **DIGITS.method,
+        "ice_linear+both": {"loss": "ice_linear", "mixup": 1.0, "model_settings": {"dropout": 0.2}},
+        "cross_entropy+mixup": {"loss": "cross_entropy", "mixup": 1.0},
+    },
+)
+
+
+def test_a_variant_has_the_settings_of_its_loss_below_its_own(place):
+    recipe = recipe_of(VARIANTS, Trial("ice_linear+both", 1), place)
+    assert (recipe.loss, recipe.mixup, recipe.learning_rate, recipe.seed) == ("ice_linear", 1.0, 3e-3, 1)
+    assert recipe.model_settings == {"dropout": 0.2, "hidden": [32]}
+    assert recipe_of(VARIANTS, Trial("ice_linear", 1), place).mixup == 0
+
+
+def test_a_variant_is_a_row_of_its_own_and_keeps_no_figure(place):
+    run_experiment(VARIANTS, place, trials=1)
+    records = {record["method"]: record for record in read_trials(place.results, "combine")}
+    assert set(records) == set(VARIANTS.methods)
+    both = records["ice_linear+both"]
+    assert (both["loss"], both["settings"]["mixup"]) == ("ice_linear", 1.0)
+    assert "mixup" not in records["ice_linear"]["settings"]
+    assert (place.results / "combine" / "digits-ice_linear-both-0.json").exists()
+    assert [path.name for path in place.work.iterdir() if path.name.startswith("combine")] == [
+        "combine-digits-ice_linear"
+    ]
+    assert missing(VARIANTS, trials_of(VARIANTS, count=1), place) == []
+
+
+def test_a_variant_of_cross_entropy_leaves_the_matrix_of_the_plain_one(place):
+    run_experiment(VARIANTS, place, methods=["cross_entropy"], trials=1)
+    (matrix,) = place.work.glob("*/transition.safetensors")
+    before = matrix.read_bytes()
+    run_experiment(VARIANTS, place, methods=["cross_entropy+mixup"], trials=1)
+    assert matrix.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["combine-fashion-mnist", "combine-cifar10"])
+def test_the_combinations_differ_from_table_1_in_what_they_add_alone(name, place):
+    combine, table1 = read_experiment(name), read_experiment(name.replace("combine", "table1"))
+    assert len(combine.methods) == 10
+    assert set(combine.method) == {method for method in combine.methods if "+" in method}
+    added = {"loss", "loss_settings", "mixup", "averaging"}
+    for method in combine.methods:
+        base = dataclasses.asdict(recipe_of(table1, Trial(method.split("+")[0], 3), place))
+        recipe = dataclasses.asdict(recipe_of(combine, Trial(method, 3), place))
+        different = {key for key in base if recipe[key] != base[key]} - {"snapshots"}
+        assert different <= added
+        assert bool(different) == ("+" in method)
 
 
 @pytest.mark.parametrize(

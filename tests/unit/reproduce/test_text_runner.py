@@ -7,12 +7,16 @@ from text_files import write_task
 
 from icelens.errors import FileError, InputError
 from icelens.reproduce import text_trials
+from icelens.reproduce.experiment import read_experiment
+from icelens.reproduce.images import Place
 from icelens.reproduce.paper_text import EPOCHS, LISTED, TABLE2, TITLES
+from icelens.reproduce.runner import run_experiment
 from icelens.reproduce.store import read_trials
 from icelens.reproduce.text import run_text_trial
 from icelens.reproduce.text_choice import Candidate, candidates, choices, choices_markdown, run_choice
+from icelens.reproduce.text_experiment import choose, text_recipe
 from icelens.reproduce.text_recipe import TextRecipe
-from icelens.reproduce.text_runner import CONFIDENCE, main, run_table2, table2_recipe
+from icelens.reproduce.text_tables import summary
 from icelens.reproduce.text_trials import Trial, is_finished, run_missing, run_one
 
 SMALL = {"epochs": 1, "batch_size": 8, "max_length": 32, "precision": "float32", "device": "cpu"}
@@ -32,12 +36,18 @@ def test_the_paper_is_complete():
 
 
 def test_recipes_of_the_table_are_the_papers():
-    recipe = table2_recipe("sst2", "cross_entropy", "bert-base-cased")
-    assert (recipe.epochs, recipe.batch_size, recipe.weight_decay) == (3, 32, 0.01)
-    assert table2_recipe("wnli", "ice_power", "x").epochs == 5
-    assert table2_recipe("cola", "ice_linear", "x").step_size == CONFIDENCE["ice_linear"]["step_size"]
-    with pytest.raises(InputError, match="unknown data 'mnlI'; did you mean 'mnli'"):
-        table2_recipe("mnlI", "ice_power", "x")
+    for data, epochs in EPOCHS.items():
+        experiment = read_experiment(f"table2-{data}")
+        recipe = text_recipe(experiment, "cross_entropy", "bert-base-cased")
+        assert (recipe.data, recipe.epochs) == (data, epochs)
+        assert (recipe.batch_size, recipe.weight_decay, recipe.learning_rate) == (32, 0.01, 5e-5)
+        assert text_recipe(experiment, "ice_linear", "x").step_size != recipe.step_size
+
+
+def test_a_setting_that_is_none_is_refused():
+    experiment = replace(read_experiment("table2-cola"), train={"data": "cola", "epoch": 3})
+    with pytest.raises(InputError, match="CoLA: unknown setting 'epoch'; did you mean 'epochs'"):
+        text_recipe(experiment, "ice_power", "x")
 
 
 def test_a_record_says_what_was_done_and_by_what_but_not_where(tmp_path, encoder):
@@ -109,24 +119,26 @@ def test_several_processes_give_what_one_gives(tmp_path, encoder):
         run_missing([], tmp_path, jobs=0)
 
 
-def test_the_whole_table_of_a_task(tmp_path, encoder, capsys):
+def tiny(data):
+    """The experiment on a task, short enough for a CPU."""
+    experiment = read_experiment(f"table2-{data}")
+    return replace(experiment, train={**experiment.train, **SMALL}, trials=2)
+
+
+def test_the_whole_table_of_a_task(tmp_path, encoder):
     write_task(tmp_path, "wnli")
-    cells = run_table2(
-        tmp_path,
-        tmp_path / "out",
-        encoder,
-        tasks=["wnli"],
-        seeds=[0, 1],
-        device="cpu",
-        max_length=32,
-        epochs=1,
-    )
+    place = Place(tmp_path, tmp_path / "out", tmp_path, "cpu")
+    assert run_experiment(tiny("wnli"), place, encoder=encoder) == 6
+    assert run_experiment(tiny("wnli"), place, encoder=encoder) == 0
+    cells = summary(read_trials(tmp_path / "out", "table2"))
     assert [(cell.method, cell.n, cell.paper) for cell in cells] == [
         ("cross_entropy", 2, 50.70), ("ice_linear", 2, None), ("ice_power", 2, 56.34)
     ]  # fmt: skip
     assert sorted(path.name for path in (tmp_path / "out/table2").glob("*.npz")) == [
         "wnli-cross_entropy-0.npz", "wnli-ice_linear-0.npz", "wnli-ice_power-0.npz"
     ]  # fmt: skip
+    with pytest.raises(InputError, match="WNLI needs an encoder"):
+        run_experiment(tiny("wnli"), place)
 
 
 def test_candidates_are_compared_on_held_out_rows(tmp_path, encoder):
@@ -165,31 +177,11 @@ def test_a_candidate_counts_by_the_mean_over_seeds_then_tasks():
     assert found[1].mean == pytest.approx(60)
 
 
-def test_the_command_line_trains_chooses_and_shows(tmp_path, encoder, capsys):
-    write_task(tmp_path, "wnli", train=600)
-    common = ["--root", str(tmp_path), "--out", str(tmp_path / "out"), "--tasks", "wnli"]
-    training = ["--encoder", encoder, "--device", "cpu", "--seeds", "1"]
-    main(
-        [
-            "choose",
-            *common,
-            *training,
-            "--methods",
-            "ice_power",
-            "--steps",
-            "4",
-            "--starts",
-            "0",
-            "--rises",
-            "1",
-        ]
-    )
-    assert "| ice_power | 4 | 0 | 1 | 1 |" in capsys.readouterr().out
-    main(["run", *common, *training, "--methods", "ice_power"])
-    assert "| WNLI | accuracy | ice_power |" in capsys.readouterr().out
-    main(["show", *common, "--n", "3", "--markdown"])
-    shown = capsys.readouterr().out
-    assert shown.startswith("| index | label | guess | confidence | text |")
-    assert "| WNLI | " in shown
-    main(["show", *common, "--n", "3"])
-    assert "WNLI: the 3 least trusted labels" in capsys.readouterr().out
+def test_settings_are_chosen_by_held_out_rows_of_the_experiments(tmp_path, encoder):
+    write_task(tmp_path, "wnli", train=60)
+    place = Place(tmp_path, tmp_path / "out", tmp_path, "cpu")
+    grid = {"step_sizes": [4.0], "starts": [0.0], "rises": [1.0]}
+    found = choose([tiny("wnli")], place, encoder, **grid, held_out=0.2, trials=1)
+    assert {choice.candidate.method for choice in found} == {"cross_entropy", "ice_linear", "ice_power"}
+    records = read_trials(tmp_path / "out", "table2_choice")
+    assert {record["scored_on"] for record in records} == {"held out"}

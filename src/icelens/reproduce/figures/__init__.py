@@ -11,7 +11,7 @@ from icelens.errors import MissingFileError, unknown
 from icelens.plots import save
 from icelens.reproduce.figures.confidences import ridge_arrays, ridgelines, ridgelines_all, store_ridges
 from icelens.reproduce.figures.demo import demo_posteriors
-from icelens.reproduce.figures.galleries import gallery_arrays, least_confident, store_gallery
+from icelens.reproduce.figures.galleries import gallery_arrays, least_confident, least_trusted, store_gallery
 from icelens.reproduce.figures.likelihood import contours_probability, contours_simplex
 from icelens.reproduce.figures.mixing import smoothing
 from icelens.reproduce.figures.models import noise_models
@@ -44,6 +44,7 @@ FIGURES: dict[str, Callable[[Path], Figure]] = {
     "contours-probability": contours_probability,
     "contours-simplex": contours_simplex,
     "smoothing": smoothing,
+    "least-trusted-mnist": least_trusted,
     **{f"least-confident-{data}": partial(least_confident, data=data) for data in DATA_NAMES},
 }
 
@@ -60,6 +61,8 @@ def draw_all(
     out: str | Path,
     formats: Sequence[str] = ("png", "pdf"),
     names: Iterable[str] | None = None,
+    *,
+    dpi: int = DPI,
 ) -> Drawn:
     """Draw every figure whose stored results are there, each into `out/NAME.FORMAT`.
 
@@ -68,6 +71,7 @@ def draw_all(
         out: where the files go.
         formats: png, pdf or svg.
         names: of `FIGURES`; all of them where left out.
+        dpi: dots per inch of a png.
     """
     drawn = Drawn([], {})
     for name in FIGURES if names is None else names:
@@ -78,7 +82,7 @@ def draw_all(
         except MissingFileError as error:
             drawn.skipped[name] = str(error)
             continue
-        drawn.paths.extend(save(figure, Path(out) / f"{name}.{kind}", dpi=DPI) for kind in formats)
+        drawn.paths.extend(save(figure, Path(out) / f"{name}.{kind}", dpi=dpi) for kind in formats)
     return drawn
 
 

@@ -24,7 +24,7 @@ PANELS = {
     "network": "(c) network $g(x)$",
     "embedding": "(d) instance embedding",
 }
-HOW = "make it by icelens.reproduce.figures.store_demo(results), which takes seconds"
+HOW = "icelens reproduce figures demo-posteriors trains it in seconds"
 
 
 @style()

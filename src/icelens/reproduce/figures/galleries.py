@@ -45,6 +45,17 @@ def least_confident(results: Path, data: str) -> Figure:
     return figure
 
 
+@style()
+def least_trusted(results: Path, data: str = "mnist", method: str = "ice_linear") -> Figure:
+    """The same by one transformation alone, for the first page."""
+    from matplotlib.figure import Figure
+
+    arrays = stored(results, f"gallery_{data}_{method}", how=HOW.format(data=data))
+    figure = Figure(figsize=gallery_size(SHOWN, columns=COLUMNS, width=WIDTHS.get(data, 7.5)))
+    gallery(figure, arrays["images"], _captions(arrays), columns=COLUMNS)
+    return figure
+
+
 def gallery_arrays(run: Run, train: Examples, *, count: int = SHOWN) -> dict[str, Array]:
     """The examples of a run with the lowest confidence, among those it was trained on.
 
