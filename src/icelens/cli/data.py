@@ -62,12 +62,13 @@ def get(names: Names, root: Root = Path("data"), mirror: Mirror = None) -> None:
 
 
 def _at_hand(source: Source, root: Path) -> str:
-    where = _found(source, root)
-    return (
-        f"already in {root / where}" if source.remotes else f"comes with {where}, nothing has to be fetched"
-    )
+    layout, where = source.layout(root), _found(source, root)
+    if layout is not None and not layout.files:
+        return f"comes with {where}, nothing has to be fetched"
+    return f"already in {root / where}"
 
 
 def _found(source: Source, root: Path) -> str:
     layout = source.layout(root)
-    return layout.folder if layout else "-"
+    # One that is spread over the root is known by its first file.
+    return "-" if layout is None else layout.folder or layout.files[0]

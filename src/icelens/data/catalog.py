@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from icelens.data import cifar, glue, idx, names, svhn
+from icelens.data import cifar, cifar10n, glue, idx, names, svhn
 from icelens.data.digits import digits
 from icelens.data.source import Layout, Remote, Source
 
@@ -106,6 +106,19 @@ CIFAR10 = Source(
     ),
     home=_CIFAR_HOME, licence=NOT_STATED,
 )  # fmt: skip
+
+
+def _human(which: str, share: str) -> Source:
+    layouts = tuple(
+        Layout(
+            "", (cifar10n.FILE, *(f"{layout.folder}/{name}" for name in layout.files)),
+            partial(cifar10n.with_human_labels, which=which, read=layout.read, folder=layout.folder),
+        )
+        for layout in CIFAR10.layouts
+    )  # fmt: skip
+    title = f"CIFAR-10 as people labelled it, {share} wrong"
+    return Source(title, CIFAR10.rows, names.CIFAR10, layouts, (), "http://noisylabels.com", "CC BY-NC 4.0")
+
 
 CIFAR100 = Source(
     "small photographs, 100 classes", (50_000, 10_000), names.CIFAR100,
@@ -209,6 +222,8 @@ DATASETS: dict[str, Source] = {
     "svhn": SVHN,
     "cifar10": CIFAR10,
     "cifar100": CIFAR100,
+    "cifar10n-aggregate": _human("aggregate", "9 %"),
+    "cifar10n-worst": _human("worst", "40 %"),
     "cola": COLA,
     "sst2": SST2,
     "mrpc": MRPC,

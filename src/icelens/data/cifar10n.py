@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from icelens.data.examples import Split
 from icelens.errors import FileError, MissingFileError
 
 COLUMNS = ("aggregate", "worst", "clean")
+FILE = "cifar-10n.npz"
 
 
 def read_cifar10n(path: Path | str) -> dict[str, Tensor]:
@@ -38,6 +42,23 @@ def read_cifar10n(path: Path | str) -> dict[str, Tensor]:
         ) from None
     _check(path, labels)
     return labels
+
+
+def with_human_labels(root: Path, which: str, read: Callable[[Path], Split], folder: str) -> Split:
+    """CIFAR-10 as read from its folder, with one column of the human labels as those given.
+
+    Args:
+        root: the folder that holds `cifar-10n.npz` and CIFAR-10's own.
+        which: "aggregate" or "worst".
+        read: what reads CIFAR-10's folder.
+        folder: that folder, under the root.
+    """
+    path = root / FILE
+    labels, split = read_cifar10n(path), read(root / folder)
+    if not torch.equal(labels["clean"], split.train.labels):
+        raise FileError(f"{path}: 'clean' is not CIFAR-10's training labels in their order")
+    train = dataclasses.replace(split.train, labels=labels[which])
+    return dataclasses.replace(split, train=train, clean_labels=labels["clean"])
 
 
 def _check(path: Path | str, labels: dict[str, Tensor]) -> None:

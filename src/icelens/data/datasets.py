@@ -22,7 +22,8 @@ def load(name: str, root: Path | str) -> Split:
     source, root = find(name), Path(root)
     layout = source.layout(root)
     if layout is None:
-        hint = f"run `icelens data get {name} --root {root}`, or see {source.home}"
+        fetch_it = f"run `icelens data get {name} --root {root}`, or " if source.remotes else ""
+        hint = f"{fetch_it}see {source.home}"
         raise MissingFileError(f"{source.first_missing(root)}: no such file; {hint}")
     return layout.read(root / layout.folder)
 
@@ -41,6 +42,8 @@ def get(name: str, root: Path | str, *, mirror: str | None = None) -> dict[Path,
     source, root = find(name), Path(root)
     if source.layout(root):
         return {}
+    if not source.remotes:
+        raise InputError(f"{name} is not fetched by icelens: see {source.home}, then docs/data.md")
     try:
         return dict(_get_one(remote, root, mirror) for remote in source.remotes)
     except IcelensError:

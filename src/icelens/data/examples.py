@@ -57,11 +57,15 @@ class Examples:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """What to train on, what to test on and, where there are more, other test sets by name."""
+    """What to train on, what to test on and, where there are more, other test sets by name.
+
+    `clean_labels` are the true labels of the training rows, where those given are known to be wrong in part.
+    """
 
     train: Examples
     test: Examples
     extra: Mapping[str, Examples] = field(default_factory=dict)
+    clean_labels: Tensor | None = None
 
 
 def from_file(path: Path, inputs: Tensor | Texts, labels: Tensor, classes: tuple[str, ...]) -> Examples:

@@ -17,12 +17,16 @@ from icelens.train.recipe import Recipe
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """The data of a run. Rows are rows of the whole training set, whatever is held out."""
+    """The data of a run. Rows are rows of the whole training set, whatever is held out.
+
+    `moved` says which given labels are not the clean ones; without `truth_is_known` that is none of them.
+    """
 
     train: OnDevice
     test: OnDevice
     clean_labels: Tensor
     moved: Tensor
+    truth_is_known: bool
     train_rows: Tensor
     valid_rows: Tensor
     classes: tuple[str, ...]
@@ -47,21 +51,21 @@ def prepare(recipe: Recipe, split: Split | None = None) -> Task:
     inputs = split.train.inputs
     if not isinstance(inputs, Tensor):
         raise InputError(f"data set '{recipe.data}' is text; the models of a recipe take images or features")
-    clean = split.train.labels
+    given, clean = split.train.labels, split.clean_labels
     noisy = noise.add_noise(
-        recipe.noise, clean, len(split.train.classes), recipe.noise_rate, seed=recipe.seed, features=inputs
+        recipe.noise, given, len(split.train.classes), recipe.noise_rate, seed=recipe.seed, features=inputs
     )
-    given = dataclasses.replace(split.train, labels=noisy.labels)
-    order = torch.randperm(len(clean), generator=torch.Generator().manual_seed(recipe.seed))
-    held_out = round(recipe.validation * len(clean))
-    if held_out >= len(clean):
-        raise InputError(f"validation={recipe.validation} of {len(clean)} examples leaves none to train on")
-    train, test = _on_device(recipe, given, split.test)
+    order = torch.randperm(len(given), generator=torch.Generator().manual_seed(recipe.seed))
+    held_out = round(recipe.validation * len(given))
+    if held_out >= len(given):
+        raise InputError(f"validation={recipe.validation} of {len(given)} examples leaves none to train on")
+    train, test = _on_device(recipe, dataclasses.replace(split.train, labels=noisy.labels), split.test)
     return Task(
         train=train,
         test=test,
-        clean_labels=clean,
-        moved=noisy.moved,
+        clean_labels=given if clean is None else clean,
+        moved=noisy.moved if clean is None else noisy.labels != clean,
+        truth_is_known=clean is not None or recipe.noise_rate > 0,
         train_rows=order[held_out:].sort().values,
         valid_rows=order[:held_out].sort().values,
         classes=split.train.classes,

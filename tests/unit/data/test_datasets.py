@@ -9,7 +9,7 @@ from icelens.data import DATASETS, digits, load
 from icelens.data.datasets import get
 from icelens.errors import InputError, MissingFileError
 
-NAMES = ["mnist", "fashion-mnist", "kmnist", "svhn", "cifar10", "cifar100",
+NAMES = ["mnist", "fashion-mnist", "kmnist", "svhn", "cifar10", "cifar100", "cifar10n-aggregate", "cifar10n-worst",
          "cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "wnli"]  # fmt: skip
 
 
