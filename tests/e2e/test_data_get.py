@@ -305,7 +305,7 @@ def test_ls_shows_every_data_set_and_where_it_is(tmp_path):
     done = icelens("data", "ls", "--root", tmp_path)
     assert done.returncode == 0, done.stderr
     rows = {line.split()[0]: line.split() for line in done.stdout.splitlines()[1:]}
-    assert len(rows) == 15
+    assert len(rows) == 17
     assert rows["digits"][-3:] == ["1,348", "449", "scikit-learn"]
     assert rows["rte"][-3:] == ["2,490", "277", "glue/RTE"]
     assert rows["cifar100"][-3:] == ["50,000", "10,000", "-"]

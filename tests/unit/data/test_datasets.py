@@ -9,7 +9,8 @@ from icelens.data import DATASETS, digits, load
 from icelens.data.datasets import get
 from icelens.errors import InputError, MissingFileError
 
-NAMES = ["mnist", "fashion-mnist", "kmnist", "svhn", "cifar10", "cifar100", "cifar10n-aggregate", "cifar10n-worst",
+NAMES = ["mnist", "fashion-mnist", "kmnist", "svhn", "cifar10", "cifar100",
+         "cifar10n-aggregate", "cifar10n-worst",
          "cola", "sst2", "mrpc", "qqp", "mnli", "qnli", "rte", "wnli"]  # fmt: skip
 
 
@@ -51,7 +52,9 @@ def test_a_missing_data_set_says_where_it_was_looked_for_and_what_to_do(tmp_path
     first = DATASETS[name].layouts[0]
     message = str(caught.value)
     assert message.startswith(f"{tmp_path / first.folder / first.files[0]}: no such file; ")
-    assert f"`icelens data get {name} --root {tmp_path}`" in message
+    fetched = f"`icelens data get {name} --root {tmp_path}`" in message
+    assert fetched == bool(DATASETS[name].remotes)
+    assert DATASETS[name].home in message
     assert "\n" not in message
 
 
