@@ -123,8 +123,11 @@ def test_train_says_how_many_flipped_labels_its_confidences_find(tmp_path, monke
     assert " flipped labels are among as many lowest confidences" in capsys.readouterr().out
 
 
-def test_train_show_prints_each_setting_with_its_meaning(tmp_path):
-    answer = icelens("train", "epochs=3", "--show", cwd=tmp_path)
+def test_train_show_prints_a_recipe_that_says_what_each_setting_means(tmp_path):
+    answer = icelens("train", "epochs=3", "loss=gce", "loss_settings.q=0.5", "--show", cwd=tmp_path)
     assert "epochs = 3.0" in answer.stdout
-    assert "noise_rate" in answer.stdout
+    assert "# Expected share of the training labels to flip" in answer.stdout
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "shown.toml").write_text(answer.stdout)
+    again = icelens("train", "shown.toml", "--show", cwd=tmp_path)
+    assert again.stdout == answer.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +22,10 @@ def train(
         "run"
     ),
     show: Annotated[
-        bool, typer.Option("--show", help="Print the settings, what they mean, and leave.")
+        bool,
+        typer.Option(
+            "--show", help="Print the settings as a recipe file that says what they mean, and leave."
+        ),
     ] = False,
 ) -> None:
     """Train a classifier by a recipe and write a run folder: metrics, weights, a table of all examples.
@@ -53,7 +57,15 @@ def train(
 
 
 def _show(recipe: object) -> None:
+    """Print the recipe as a TOML file that says what each setting means."""
     from icelens.train import SETTINGS
 
     for name, meaning in SETTINGS.items():
-        typer.echo(f"{name} = {getattr(recipe, name)!r}\n    {meaning}")
+        typer.echo(f"# {meaning}\n{name} = {_toml(getattr(recipe, name))}")
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    # For the other types that a setting may have, JSON is TOML.
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

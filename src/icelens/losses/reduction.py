@@ -56,7 +56,12 @@ def check_batch(
     if columns is not None and outputs.shape[1] != columns:
         raise InputError(f"logits must have {columns} columns, got shape {tuple(outputs.shape)}")
     if labels.ndim != 1 or not _holds_integers(labels):
-        raise InputError(f"labels must be (batch,) integers, got {_kind(labels)}")
+        remedy = (
+            "labels.argmax(1), if they are one-hot"
+            if labels.ndim == 2
+            else "labels.long(), if they are classes"
+        )
+        raise InputError(f"labels must be (batch,) integers, got {_kind(labels)}; {remedy}")
     if len(labels) != len(outputs):
         raise InputError(f"logits hold {len(outputs)} rows but labels {len(labels)}")
     if index is not None and not isinstance(index, Tensor):
