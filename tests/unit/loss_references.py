@@ -172,44 +172,53 @@ def _(
     return step
 
 
-def ice(problem: Problem, start: float, visit: Callable[[Row, int, float], tuple[float, float]]) -> Step:
-    """`visit` gives the loss and how far v moves; every visit of a batch reads the v from before it."""
+def ice(
+    problem: Problem, start: float, smoothing: float, visit: Callable[[Row, int, float], tuple[Row, float]]
+) -> Step:
+    """`visit` gives q and how far v moves; every visit of a batch reads the v from before it."""
     v = [start] * problem.examples
 
     def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
         seen = [visit(z, y, v[i]) for z, y, i in zip(outputs, labels, index, strict=True)]
         for i, (_, move) in zip(index, seen, strict=True):
             v[i] += move
-        return [loss for loss, _ in seen]
+        losses = []
+        for (q, _), y in zip(seen, labels, strict=True):
+            loss = -(1 - smoothing) * math.log(q[y])
+            for q_k in q:
+                # Not at 0, where a far class has no logarithm.
+                loss -= smoothing / len(q) * math.log(q_k) if smoothing else 0.0
+            losses.append(loss)
+        return losses
 
     return step
 
 
 @reference("ice_linear")
-def _(problem: Problem, state: Any, step_size: float, start: float) -> Step:
+def _(problem: Problem, state: Any, step_size: float, start: float, label_smoothing: float) -> Step:
     """Zhang and Sugiyama; d log q_y / dv = r − C."""
 
-    def visit(z: Row, y: int, v: float) -> tuple[float, float]:
-        c, p_y = 1 / (1 + math.exp(-v)), softmax(z)[y]
-        q_y = c * p_y + (1 - c) / len(z)
-        return -math.log(q_y), step_size * (c * p_y / q_y - c)
+    def visit(z: Row, y: int, v: float) -> tuple[Row, float]:
+        c, p = 1 / (1 + math.exp(-v)), softmax(z)
+        q = [c * p_k + (1 - c) / len(z) for p_k in p]
+        return q, step_size * (c * p[y] / q[y] - c)
 
-    return ice(problem, start, visit)
+    return ice(problem, start, label_smoothing, visit)
 
 
 @reference("ice_power")
-def _(problem: Problem, state: Any, step_size: float, start: float) -> Step:
+def _(problem: Problem, state: Any, step_size: float, start: float, label_smoothing: float) -> Step:
     """Zhang and Sugiyama; d log q_y / dC = Σ_j q_j log(p_y / p_j), and dC/dv = C(1 − C)."""
 
-    def visit(z: Row, y: int, v: float) -> tuple[float, float]:
+    def visit(z: Row, y: int, v: float) -> tuple[Row, float]:
         c, log_p = 1 / (1 + math.exp(-v)), log_softmax(z)
         q = softmax([c * log_p_k for log_p_k in log_p])
         slope = 0.0
         for q_j, log_p_j in zip(q, log_p, strict=True):
             slope += q_j * (log_p[y] - log_p_j)
-        return -math.log(q[y]), step_size * c * (1 - c) * slope
+        return q, step_size * c * (1 - c) * slope
 
-    return ice(problem, start, visit)
+    return ice(problem, start, label_smoothing, visit)
 
 
 @reference("elr")

@@ -60,6 +60,50 @@ def test_every_loss_can_be_recorded(tmp_path, loss):
     assert losses == pytest.approx([row["loss"] for row in plain.metrics()], rel=0.05, abs=0.02)
 
 
+NORMED = replace(
+    CNN,
+    model_settings={"padding": 1, "dropout": 0.0, "logit_norm": True},  # its statistics are averaged too
+    confidence_schedule="constant",
+)
+ADDED = [
+    {"mixup": 1.0},
+    {"averaging": 0.8},
+    {"loss_settings": {"label_smoothing": 0.1}},
+    {"mixup": 1.0, "averaging": 0.8, "loss_settings": {"label_smoothing": 0.1}},
+]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("loss", ["ice_linear", "ice_power"])
+@pytest.mark.parametrize("added", ADDED, ids="+".join)
+def test_recorded_steps_with_other_training_methods_are_the_plain_ones(tmp_path, loss, added):
+    recipe = replace(NORMED, loss=loss, optimizer="sgd", learning_rate=0.02, **added)
+    plain = train(replace(recipe, eager=True), tmp_path / "plain")
+    recorded = train(recipe, tmp_path / "recorded")
+    for mine, theirs in zip(recorded.metrics(), plain.metrics(), strict=True):
+        assert mine["loss"] == pytest.approx(theirs["loss"], rel=5e-3)
+        assert mine["test_accuracy"] == pytest.approx(theirs["test_accuracy"], abs=0.03)
+    difference = recorded.examples()["confidence"] - plain.examples()["confidence"]
+    assert difference.abs().max() < 0.02
+    ours, theirs = recorded.model().state_dict(), plain.model().state_dict()
+    for name, value in ours.items():
+        torch.testing.assert_close(value, theirs[name], rtol=0.05, atol=0.01)
+
+
+@pytest.mark.gpu
+def test_a_recorded_step_reads_the_share_of_its_own_batch(tmp_path, monkeypatch):
+    recipe = replace(NORMED, loss="cross_entropy", learning_rate=0.0)
+    plain = train(recipe, tmp_path / "plain")
+    from icelens.train import loop
+
+    # Both sizes of batch have been recorded by then.
+    monkeypatch.setattr(loop, "draw_share", lambda _, iteration: 0.5 if 20 <= iteration < 30 else 1.0)
+    run = train(replace(recipe, mixup=1.0), tmp_path / "mixed")
+    ratios = [a["loss"] / b["loss"] for a, b in zip(run.metrics(), plain.metrics(), strict=True)]
+    assert [ratios[0], ratios[1], ratios[3]] == pytest.approx([1.0] * 3, rel=1e-3)
+    assert ratios[2] != pytest.approx(1.0, rel=3e-3)
+
+
 @pytest.mark.gpu
 def test_dropout_draws_anew_in_every_recorded_step(tmp_path):
     recipe = replace(CNN, model_settings={"padding": 1, "dropout": 0.9}, learning_rate=0.0, evaluations=40)
@@ -68,8 +112,9 @@ def test_dropout_draws_anew_in_every_recorded_step(tmp_path):
 
 
 @pytest.mark.gpu
-def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch):
-    recipe = replace(CNN, augment="crop_flip")
+@pytest.mark.parametrize("added", [{}, ADDED[-1]], ids=lambda added: "+".join(added) or "plain")
+def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch, added):
+    recipe = replace(CNN, augment="crop_flip", **added)
     whole = train(recipe, tmp_path / "whole")
     from icelens.train import driver
 

@@ -25,8 +25,9 @@ def on_cuda(*tensors):
 
 
 @every_transform
-def test_cuda_is_the_cpu_with_repeated_indices_and_the_table_follows_the_logits(transform):
-    here, there = ICELoss(40, transform=transform), ICELoss(40, transform=transform)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_cuda_is_the_cpu_with_repeated_indices_and_the_table_follows_the_logits(transform, smoothing):
+    here, there = (ICELoss(40, transform=transform, label_smoothing=smoothing) for _ in range(2))
     logits, labels, index = batch()
     labels[0] = -100
     for _ in range(3):
@@ -66,8 +67,9 @@ def test_an_index_out_of_range_is_no_assert_moves_no_row_and_is_an_error_when_th
     read(loss_fn)
 
 
-def test_a_step_never_waits_for_the_device():
-    loss_fn = ICELoss(40)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_step_never_waits_for_the_device(smoothing):
+    loss_fn = ICELoss(40, label_smoothing=smoothing)
     logits, labels, index = on_cuda(*batch())
     loss_fn(logits.requires_grad_(), labels, index).backward()
     torch.cuda.synchronize()
@@ -138,8 +140,9 @@ def test_compiled_it_is_the_same(mode):
         torch.testing.assert_close(twin.table.v, eager.table.v, rtol=1e-5, atol=1e-5)
 
 
-def test_a_captured_graph_can_be_replayed():
-    eager, captured = ICELoss(40, step_size=0.1), ICELoss(40, step_size=0.1)
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_captured_graph_can_be_replayed(smoothing):
+    eager, captured = (ICELoss(40, step_size=0.1, label_smoothing=smoothing) for _ in range(2))
     logits, labels, index = on_cuda(*batch())
     logits.requires_grad_()
     side = torch.cuda.Stream()

@@ -78,22 +78,48 @@ def test_at_full_confidence_it_is_cross_entropy(transform, reduction, weighted, 
     if ignored is not None:
         labels[[0, 3, 4]] = ignored
         settings["ignore_index"] = ignored
-    loss = ICELoss(20, transform=transform, start=80, **settings)(logits, labels, index)
-    expected = nn.CrossEntropyLoss(**settings)(logits, labels)
+    for settings["label_smoothing"] in (0.0, 0.1, 1.0):
+        loss = ICELoss(20, transform=transform, start=80, **settings)(logits, labels, index)
+        expected = nn.CrossEntropyLoss(**settings)(logits, labels)
+        torch.testing.assert_close(loss, expected)
+        cotangent = torch.rand_like(loss)
+        gradients = [torch.autograd.grad(x, logits, cotangent)[0] for x in (loss, expected)]
+        torch.testing.assert_close(*gradients)
+
+
+@every_transform
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+def test_at_any_confidence_it_is_the_plain_formula(transform, smoothing):
+    logits, labels, index = batch(dtype=torch.float64)
+    loss_fn = ICELoss(20, transform=transform, label_smoothing=smoothing, reduction="none")
+    loss_fn.table.v.copy_(torch.linspace(-4, 4, 20))
+    c, p = torch.sigmoid(loss_fn.table.v.double()[index])[:, None], torch.softmax(logits, -1)
+    q = c * p + (1 - c) / 5 if transform == "linear" else p**c / (p**c).sum(-1, keepdim=True)
+    target = (1 - smoothing) * F.one_hot(labels, 5) + smoothing / 5
+    expected = -(target * q.log()).sum(-1)
+    loss = loss_fn(logits, labels, index)
     torch.testing.assert_close(loss, expected)
-    cotangent = torch.rand_like(loss)
-    gradients = [torch.autograd.grad(x, logits, cotangent)[0] for x in (loss, expected)]
+    gradients = [torch.autograd.grad(x.sum(), logits, retain_graph=True)[0] for x in (loss, expected)]
     torch.testing.assert_close(*gradients)
 
 
 @every_transform
-def test_at_any_confidence_it_is_the_plain_formula(transform):
-    logits, labels, index = batch(dtype=torch.float64)
-    loss_fn = ICELoss(20, transform=transform, reduction="none")
-    loss_fn.table.v.copy_(torch.linspace(-4, 4, 20))
-    c, p = torch.sigmoid(loss_fn.table.v.double()[index])[:, None], torch.softmax(logits, -1)
-    q = c * p + (1 - c) / 5 if transform == "linear" else p**c / (p**c).sum(-1, keepdim=True)
-    torch.testing.assert_close(loss_fn(logits, labels, index), -q.log()[torch.arange(12), labels])
+def test_confidences_move_by_the_given_label_whatever_the_smoothing(transform):
+    problem = batch()
+    expected = steps(ICELoss(20, transform=transform), *problem)
+    smoothed = steps(ICELoss(20, transform=transform, label_smoothing=0.4), *problem)
+    assert torch.equal(smoothed, expected)
+
+
+@every_transform
+def test_smoothed_it_is_finite_with_finite_gradients_at_logits_of_100(transform):
+    logits = torch.tensor([[100.0, -100.0, 0.0], [-100.0, -100.0, 100.0]], requires_grad=True)
+    for start in (-80.0, 0.0, 80.0):
+        loss_fn = ICELoss(2, transform=transform, label_smoothing=0.1, start=start)
+        loss = loss_fn(logits, torch.tensor([1, 2]), torch.tensor([0, 1]))
+        (gradient,) = torch.autograd.grad(loss, logits)
+        assert loss.isfinite()
+        assert gradient.isfinite().all()
 
 
 def test_a_batch_of_ignored_rows_and_an_empty_batch_are_those_of_cross_entropy():
@@ -172,7 +198,7 @@ def test_without_index_it_is_cross_entropy_outside_training(reduction, dtype):
     logits, labels, _ = batch()
     logits = logits.detach().to(dtype)
     labels[0] = -100
-    settings = {"weight": torch.rand(5), "reduction": reduction}
+    settings = {"weight": torch.rand(5), "reduction": reduction, "label_smoothing": 0.1}
     expected = nn.CrossEntropyLoss(**settings)(logits.float(), labels)
     loss_fn = ICELoss(20, **settings)
     with torch.no_grad():
@@ -295,7 +321,8 @@ def test_compiled_by_inductor_it_is_the_same():
 @every_transform
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_compiled_it_is_the_same(transform, dtype):
-    agree_over_steps("aot_eager", transform, dtype=dtype, weight=torch.rand(5))
+    for smoothing in (0.0, 0.1):
+        agree_over_steps("aot_eager", transform, dtype=dtype, weight=torch.rand(5), label_smoothing=smoothing)
 
 
 @pytest.mark.parametrize("kind", [float, torch.tensor])

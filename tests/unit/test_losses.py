@@ -71,6 +71,7 @@ REFUSED = [
     ("ice_linear", {"step_size": -1}, "loss 'ice_linear': step_size must be finite and at least 0, got -1"),
     ("ice_linear", {"step_size": torch.ones(2)}, "step_size must be a number, got tensor([1., 1.])"),
     ("ice_power", {"start": math.inf}, "loss 'ice_power': start must be finite, got inf"),
+    ("ice_power", {"label_smoothing": 2}, "loss 'ice_power': label_smoothing must lie in [0, 1], got 2"),
 ]
 
 
@@ -108,8 +109,8 @@ def test_settings_that_a_method_lists_are_those_published():
         "sce": {"alpha": 0.1, "beta": 1.0, "log_zero": -4.0},
         "elr": {"strength": 3.0, "beta": 0.7},
         "sop": {"step_u": 10 / 128, "step_v": 10 / 128, "scale": 1e-8, "floor": 1e-4},
-        "ice_linear": {"step_size": 1.0, "start": 0.0},
-        "ice_power": {"step_size": 1.0, "start": 0.0},
+        "ice_linear": {"step_size": 1.0, "start": 0.0, "label_smoothing": 0.0},
+        "ice_power": {"step_size": 1.0, "start": 0.0, "label_smoothing": 0.0},
     }
     assert {name: dict(method.settings) for name, method in LOSSES.items() if method.settings} == published
 

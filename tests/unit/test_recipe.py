@@ -33,6 +33,8 @@ def test_a_file_then_overrides(tmp_path):
         ("epochs=0", "iterations and epochs are both 0"),
         ("optimizer=adamm", "unknown optimizer 'adamm'; did you mean 'adam'?"),
         ("schedule=cosine", "unknown schedule 'cosine'"),
+        ("mixup=-1", "mixup must be at least 0.0 and finite, got -1.0"),
+        ("averaging=1", r"averaging must lie in \[0, 1\), got 1.0"),
         ("loss", "'loss' is not of the form key=value"),
         ("seed.x=1", "only model_settings and loss_settings"),
     ],

@@ -89,7 +89,8 @@ class Method:
 
     `settings` are the ones a user may change, with their defaults, and `ranges` what they may be. At
     `cross_entropy_at` the loss is cross entropy, once outputs beyond the K classes are silent. `pretrain`
-    names what a cross-entropy run must supply first: "anchors" or "confusion".
+    names what a cross-entropy run must supply first: "anchors" or "confusion". `mixes` says whether a step
+    may call the loss twice, as mixup does: not where each call counts, whatever its weight.
     """
 
     title: str
@@ -103,6 +104,7 @@ class Method:
     outputs: Callable[[int], int] = lambda classes: classes
     predict: Callable[[Tensor, int], Tensor] = _first_k
     pretrain: str | None = None
+    mixes: bool = True
 
 
 def _defaults(function: Callable[..., Any], *hidden: str) -> dict[str, Any]:
@@ -126,7 +128,7 @@ def _ice(transform: str) -> dict[str, Any]:
     return {
         "make": make,
         "settings": _defaults(ICELoss, "transform"),
-        "ranges": {"step_size": AT_LEAST_0, "start": ANY},
+        "ranges": {"step_size": AT_LEAST_0, "start": ANY, "label_smoothing": SHARE},
         "cross_entropy_at": {"start": 80.0},
     }
 
@@ -179,7 +181,7 @@ LOSSES: dict[str, Method] = {
         "Deep abstaining classifier", "(1 − a)·H − α·log(1 − a)", "Thulasidasan et al., 2019",
         "none (one output more)", make=_make_dac, settings=_defaults(DACLoss),
         ranges={"warmup": SHARE, "alpha_final": AT_LEAST_0, "divisor": POSITIVE, "momentum": SHARE},
-        cross_entropy_at={"warmup": 1.0}, outputs=lambda classes: classes + 1,
+        cross_entropy_at={"warmup": 1.0}, outputs=lambda classes: classes + 1, mixes=False,
     ),
     "gce": Method(
         "Generalized cross entropy", "(1 − p_y^q) / q", "Zhang and Sabuncu, 2018", "none",
@@ -198,13 +200,14 @@ LOSSES: dict[str, Method] = {
     ),
     "elr": Method(
         "Early-learning regularisation", "−log p_y + λ·log(1 − ⟨t, p⟩)", "Liu et al., 2020", "4·K bytes",
-        ranges={"strength": AT_LEAST_0, "beta": SHARE}, cross_entropy_at={"strength": 0.0},
+        ranges={"strength": AT_LEAST_0, "beta": SHARE}, cross_entropy_at={"strength": 0.0}, mixes=False,
         **_per_class_rows(ELRLoss),
     ),
     "sop": Method(
         "Sparse over-parameterisation", "−log((p_y + u²) / Σ_k (p_k + s_k))", "Liu et al., 2022",
         "4·(K + 1) bytes", cross_entropy_at={"scale": 0.0, "floor": 0.0}, **_per_class_rows(SOPLoss),
         ranges={"step_u": AT_LEAST_0, "step_v": AT_LEAST_0, "scale": AT_LEAST_0, "floor": BELOW_ONE},
+        mixes=False,
     ),
 }  # fmt: skip
 

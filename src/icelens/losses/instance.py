@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from icelens import fused
 from icelens.confidence import Confidence, refuse_recomputation
 from icelens.errors import InputError, unknown
-from icelens.losses.ranges import ANY, AT_LEAST_0, check_setting
+from icelens.losses.ranges import ANY, AT_LEAST_0, SHARE, check_setting
 from icelens.losses.reduction import REDUCTIONS, check_batch, reduced
 from icelens.transforms import TRANSFORMS, wide
 
@@ -23,14 +23,16 @@ class ICELoss(nn.Module):
     optimizer has to know of it.
 
     A drop-in for `nn.CrossEntropyLoss` that also takes `index`, the rows of the data set that the batch
-    holds. Without `index` (validation data) it is plain cross entropy, which is allowed in `eval()` or
-    under `no_grad()` only.
+    holds. Without `index` (validation data) it is `nn.CrossEntropyLoss` with the same settings, which is
+    allowed in `eval()` or under `no_grad()` only.
 
     Args:
         examples: the number of training examples.
         transform: "linear", h = C·p + (1 − C)/K, or "power", h ∝ p^C.
         step_size: how far one visit moves a confidence logit. May be changed between steps.
         start: the confidence logit of every example at the start; 0 is C = 1/2.
+        label_smoothing: s, as in `nn.CrossEntropyLoss`: −Σ_k [(1 − s)·y_k + s/K]·log q_k. Confidences still
+            move by the given label alone; the other classes' share would pull all of them down.
         weight: (classes,), a factor per class, as in `nn.CrossEntropyLoss`; confidences do not see it.
         ignore_index: rows with this label count for nothing; their `index` may be anything.
         reduction: "mean", "sum" or "none".
@@ -46,13 +48,14 @@ class ICELoss(nn.Module):
 
     weight: Tensor | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - those of nn.CrossEntropyLoss, and ICE's own
         self,
         examples: int,
         *,
         transform: str = "linear",
         step_size: float | Tensor = 1.0,
         start: float = 0.0,
+        label_smoothing: float = 0.0,
         weight: Tensor | None = None,
         ignore_index: int = -100,
         reduction: str = "mean",
@@ -67,7 +70,9 @@ class ICELoss(nn.Module):
         if not isinstance(step_size, Tensor):
             check_setting("step_size", step_size, AT_LEAST_0)
         check_setting("start", start, ANY)
+        check_setting("label_smoothing", label_smoothing, SHARE)
         self.transform, self.step_size = transform, step_size
+        self.label_smoothing = float(label_smoothing)
         self.ignore_index, self.reduction = ignore_index, reduction
         self.register_buffer("weight", weight, persistent=False)
         self.table = Confidence(examples, start=start, device=device, capacity=capacity)
@@ -88,7 +93,7 @@ class ICELoss(nn.Module):
                 )
             return self._cross_entropy(wide(logits), labels)
         self.table.follow(logits.device)
-        if fused.usable(logits, self.table.v, self.step_size):
+        if not self.label_smoothing and fused.usable(logits, self.table.v, self.step_size):
             return self._fused(logits, labels, index, learning)
         return self._plain(logits, labels, index, learning)
 
@@ -96,10 +101,13 @@ class ICELoss(nn.Module):
         ignored = labels == self.ignore_index
         rows, movable = self.table.rows(index, ~ignored)
         v = self.table.read(rows, once=learning).to(logits.device)
-        at = TRANSFORMS[self.transform].at
-        log_q_y, slope = at(logits, labels.masked_fill(ignored, 0), v)
+        transform = TRANSFORMS[self.transform]
+        log_q_y, slope = transform.at(logits, labels.masked_fill(ignored, 0), v)
         if learning:
             self.table.update(rows, self.step_size * slope, movable)
+        if self.label_smoothing:
+            # As logits: log q is its own log-softmax.
+            return self._cross_entropy(transform.everywhere(logits, v), labels)
         # masked_fill and not where: torch copies where's scalar to the device, and waits for it.
         return self._reduced(-log_q_y.masked_fill(ignored, 0.0), labels)
 
@@ -122,7 +130,12 @@ class ICELoss(nn.Module):
     def _cross_entropy(self, logits: Tensor, labels: Tensor) -> Tensor:
         weight = None if self.weight is None else self.weight.to(logits)
         return F.cross_entropy(
-            logits, labels, weight, ignore_index=self.ignore_index, reduction=self.reduction
+            logits,
+            labels,
+            weight,
+            ignore_index=self.ignore_index,
+            reduction=self.reduction,
+            label_smoothing=self.label_smoothing,
         )
 
     def _reduced(self, losses: Tensor, labels: Tensor) -> Tensor:

@@ -47,6 +47,8 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
     transition = transition_for(recipe, task, run.folder)
     state = begin(recipe, task, transition)
     parts = {"model": state.model, "loss": state.loss, "optimizer": state.optimizer, "data": task.train}
+    if state.average is not None:
+        parts["average"] = state.average
     _resume(run, state, load_checkpoint(run.folder, parts))
 
     def evaluated(state: State) -> None:
@@ -57,7 +59,9 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
 
     advance(recipe, task, state, title=f"training {recipe.loss}", evaluated=evaluated)
     run.write_model(
-        state.model, tuple(task.train.inputs.shape[1:]), find_method(recipe.loss).outputs(len(task.classes))
+        state.predictor,
+        tuple(task.train.inputs.shape[1:]),
+        find_method(recipe.loss).outputs(len(task.classes)),
     )
     run.write_examples(examples_table(recipe, task, state))
     (run.folder / CHECKPOINT).unlink(missing_ok=True)
@@ -85,7 +89,7 @@ def examples_table(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
     import pandas as pd
 
     log_p = log_probabilities(
-        recipe, state.model, task.train, find_method(recipe.loss), len(task.classes)
+        recipe, state.predictor, task.train, find_method(recipe.loss), len(task.classes)
     ).cpu()
     labels, guess = task.train.labels.cpu(), log_p.argmax(-1)
     columns: dict[str, object] = {
@@ -99,7 +103,7 @@ def examples_table(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
         confidence = state.loss.confidence().cpu()
         confidence[task.valid_rows] = torch.nan  # never visited, so nothing is known
         columns["confidence"] = confidence.numpy()
-    if recipe.noise_rate:
+    if task.truth_is_known:
         columns["clean_label"] = _named(task, task.clean_labels)
         columns["moved"] = task.moved.numpy()
     return pd.DataFrame({"id": [str(row) for row in range(len(labels))], **columns})

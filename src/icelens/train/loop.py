@@ -15,9 +15,11 @@ from torch import Tensor, nn
 
 from icelens import progress
 from icelens.errors import InputError, TrainingError
-from icelens.losses import ICELoss, Method, Problem, find_method, make_loss, start_adaptation
+from icelens.losses import LOSSES, ICELoss, Method, Problem, find_method, make_loss, start_adaptation
 from icelens.models import Classifier, network
+from icelens.train.averaging import move_average, start_average
 from icelens.train.capture import CapturedStep, side_stream
+from icelens.train.mixup import draw_share, mixed, mixed_loss
 from icelens.train.predict import accuracy, is_captured, log_probabilities, mixed_precision
 from icelens.train.recipe import Recipe
 from icelens.train.schedules import confidence_factor, rate_factor
@@ -28,8 +30,9 @@ from icelens.train.task import Task
 class State:
     """All that changes while a run goes on.
 
-    `forward` is the model as training calls it, perhaps compiled; `running` the sum of the losses since the
-    last evaluation.
+    `forward` is the model as training calls it, perhaps compiled; `average` the moving average of its
+    weights, where the recipe asks for one; `running` the sum of the losses since the last evaluation;
+    `share` the λ of mixup.
     """
 
     model: nn.Module
@@ -38,10 +41,17 @@ class State:
     optimizer: torch.optim.Optimizer
     iterations: int
     running: Tensor
+    share: Tensor
+    average: nn.Module | None = None
     iteration: int = 0
     seconds: float = 0.0
     metrics: list[dict[str, Any]] = field(default_factory=list)
     snapshots: list[tuple[int, Tensor]] = field(default_factory=list)
+
+    @property
+    def predictor(self) -> nn.Module:
+        """The model that is evaluated and saved: the average where there is one."""
+        return self.model if self.average is None else self.average
 
 
 def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State:
@@ -68,6 +78,8 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
         optimizer=make_optimizer(recipe, model),
         iterations=iterations,
         running=torch.zeros((), device=task.device),
+        share=torch.ones((), device=task.device),
+        average=start_average(model) if recipe.averaging else None,
     )
 
 
@@ -113,13 +125,18 @@ def advance(
 def step(recipe: Recipe, task: Task, state: State, rows: Tensor) -> None:
     """One step of the optimizer on the batch of these rows; its loss is added to the running sum."""
     x, labels, index = task.train.batch(rows)
+    loss_of: Callable[..., Tensor] = state.loss
+    if recipe.mixup:
+        x, loss_of = mixed(x, state.share), partial(mixed_loss, state.loss, share=state.share)
     with mixed_precision(recipe, x.device):
         if recipe.channels_last:
             x = x.contiguous(memory_format=torch.channels_last)
-        loss: Tensor = state.loss(state.forward(x), labels, index)
+        loss: Tensor = loss_of(state.forward(x), labels, index)
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     state.optimizer.step()
+    if state.average is not None:
+        move_average(state.average, state.model, recipe.averaging)
     state.running.add_(loss.detach())
 
 
@@ -137,12 +154,12 @@ def evaluate(recipe: Recipe, task: Task, state: State, mean_loss: float) -> None
         "loss": mean_loss,
         "learning_rate": float(state.optimizer.param_groups[0]["lr"]),
         "test_accuracy": accuracy(
-            log_probabilities(recipe, state.model, task.test, method, classes), task.test.labels
+            log_probabilities(recipe, state.predictor, task.test, method, classes), task.test.labels
         ),
         "seconds": round(state.seconds, 3),
     }
     if len(task.valid_rows):
-        log_p = log_probabilities(recipe, state.model, task.train, method, classes, rows=task.valid_rows)
+        log_p = log_probabilities(recipe, state.predictor, task.train, method, classes, rows=task.valid_rows)
         row["valid_accuracy"] = accuracy(log_p, task.train.labels[task.valid_rows.to(task.device)])
     state.metrics.append(row)
 
@@ -154,7 +171,7 @@ def record(state: State) -> None:
 
 
 def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) -> None:
-    """Set the learning rate and, for ICE, the step of the confidences."""
+    """Set the learning rate, for ICE the step of the confidences, and the share of mixup."""
     device = state.running.device
     place = partial(_in_place, device) if is_captured(recipe, device) else lambda _, value: value
     rate = recipe.learning_rate * rate_factor(recipe, iteration, state.iterations)
@@ -163,6 +180,8 @@ def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) ->
     if isinstance(state.loss, ICELoss):
         size = base_step * confidence_factor(recipe, iteration, state.iterations)
         state.loss.step_size = place(state.loss.step_size, size)
+    if recipe.mixup:
+        state.share.fill_(draw_share(recipe, iteration))
 
 
 def _in_place(device: torch.device, old: float | Tensor, value: float) -> Tensor:
@@ -225,6 +244,12 @@ def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
     if recipe.channels_last and task.train.inputs.dim() != 4:
         raise InputError(
             f"channels_last is for images, but an example here is {tuple(task.train.inputs.shape[1:])}"
+        )
+    if recipe.mixup and not method.mixes:
+        possible = ", ".join(name for name, other in LOSSES.items() if other.mixes)
+        raise InputError(
+            f"mixup calls the loss twice in a step, and '{recipe.loss}' would count each call; "
+            f"set mixup=0 or choose one of {possible}"
         )
     if not recipe.model_settings.get("logit_norm"):
         return

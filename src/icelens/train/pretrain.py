@@ -39,7 +39,7 @@ def save_transitions(recipe: Recipe, task: Task, state: State, folder: Path) -> 
     """Estimate both matrices from the predictions of a cross-entropy run on its training rows."""
     classes = len(task.classes)
     log_p = log_probabilities(
-        recipe, state.model, task.train, find_method(recipe.loss), classes, rows=task.train_rows
+        recipe, state.predictor, task.train, find_method(recipe.loss), classes, rows=task.train_rows
     )
     given = task.train.labels[task.train_rows.to(task.device)]
     percentile = None if classes >= ANCHOR_CLASSES else 97.0

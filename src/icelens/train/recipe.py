@@ -39,6 +39,8 @@ class Recipe:
     epochs: float = 30.0
     batch_size: int = 64
     augment: str = "none"
+    mixup: float = 0.0
+    averaging: float = 0.0
     normalize: bool = False
     precision: str = "float32"
     channels_last: bool = False
@@ -72,6 +74,8 @@ SETTINGS: dict[str, str] = {
     "epochs": "Length of the run in passes over the training data, where `iterations` is 0.",
     "batch_size": "Examples in a batch; the last batch of an epoch may be smaller.",
     "augment": "none, or crop_flip for images.",
+    "mixup": "a, where inputs are mixed in pairs with a share drawn from Beta(a, a) per batch; 0 is off.",
+    "averaging": "Decay of a moving average of the weights, which then predicts in their place; 0 is off.",
     "normalize": "Whether to normalise images per channel of the training set; else pixels are in [0, 1].",
     "precision": "float32, or bfloat16 for mixed precision in training and prediction.",
     "channels_last": "Whether images lie channels last in memory, which GPUs like.",
@@ -80,7 +84,7 @@ SETTINGS: dict[str, str] = {
     "device": "cpu, cuda, cuda:1, or auto: a GPU where there is one.",
     "evaluations": "How many times, spread over the run, accuracy is measured and a checkpoint written.",
     "snapshots": "How many times after the start, spread over the run, ICE's confidences are recorded.",
-    "seed": "Seed of all that is drawn: noise, split, weights, order, augmentation, dropout.",
+    "seed": "Seed of all that is drawn: noise, split, weights, order, augmentation, mixup, dropout.",
 }
 
 _CHOICES = {
@@ -91,7 +95,8 @@ _CHOICES = {
     "precision": ("float32", "bfloat16"),
 }
 _AT_LEAST = {"iterations": 0, "batch_size": 1, "evaluations": 1, "snapshots": 0, "warmup": 0, "seed": 0,
-             "learning_rate": 0.0, "weight_decay": 0.0, "decay": 0.0, "epochs": 0.0}  # fmt: skip
+             "learning_rate": 0.0, "weight_decay": 0.0, "decay": 0.0, "epochs": 0.0,
+             "mixup": 0.0}  # fmt: skip
 
 
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a string", dict: "a table"}
@@ -131,7 +136,7 @@ def _check(recipe: Recipe, where: str) -> None:
             raise InputError(f"{where}{name} must be at least {least} and finite, got {value}")
     if recipe.seed >= 2**32:
         raise InputError(f"{where}seed must be less than 2^32, got {recipe.seed}")
-    for name in ("noise_rate", "validation", "momentum"):
+    for name in ("noise_rate", "validation", "momentum", "averaging"):
         if not 0 <= getattr(recipe, name) < 1:
             raise InputError(f"{where}{name} must lie in [0, 1), got {getattr(recipe, name)}")
     if recipe.iterations == 0 and recipe.epochs == 0:

@@ -51,13 +51,14 @@ class Run:
             write_text(path, json.dumps(content, indent=2) + "\n")
             return
         there = self._recipe()
+        # A setting that a run did not have yet was what the default is.
+        old = {**dataclasses.asdict(Recipe()), **there["settings"]}
         for name, value in settings.items():
             if name == "device" and self.finished:
                 continue  # nothing is left to be trained, here or there
-            if there["settings"].get(name) != value:
+            if old[name] != value:
                 raise InputError(
-                    f"{self.folder} holds a run with {name}={there['settings'].get(name)!r}, not {value!r}; "
-                    "give another folder"
+                    f"{self.folder} holds a run with {name}={old[name]!r}, not {value!r}; give another folder"
                 )
         if there["data_fingerprint"] != fingerprint:
             raise InputError(f"{self.folder} holds a run on other data; give another folder")
