@@ -17,7 +17,8 @@ KINDS = ("images", "text")
 class Experiment:
     """One table's worth of trials on one data set.
 
-    `train` are the settings of all trials, `method` those that replace them for one method. `keep` names what
+    `train` are the settings of all trials, `method` those that replace them for one method. A method is a
+    loss, or a variant of one under a name of its own, which has `loss` among its settings. `keep` names what
     is stored of the first ICE trials besides their record: "ridgeline" or "gallery".
     """
 
@@ -74,10 +75,19 @@ def read_experiment(name: str) -> Experiment:
     return Experiment(**{**content, "methods": tuple(content["methods"])})
 
 
+def loss_of(experiment: Experiment, method: str) -> str:
+    """The loss that a method is, or is a variant of."""
+    return str(experiment.method.get(method, {}).get("loss", method))
+
+
 def settings_of(experiment: Experiment, method: str) -> dict[str, Any]:
-    """The settings of a method's trials; a table inside them is merged, not replaced."""
+    """The settings of a method's trials: those of all, of its loss, its own.
+
+    A table inside them is merged, not replaced.
+    """
     settings = dict(experiment.train)
-    for key, value in experiment.method.get(method, {}).items():
-        old = settings.get(key)
-        settings[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
+    for name in dict.fromkeys((loss_of(experiment, method), method)):
+        for key, value in experiment.method.get(name, {}).items():
+            old = settings.get(key)
+            settings[key] = {**old, **value} if isinstance(old, dict) and isinstance(value, dict) else value
     return settings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from icelens.data import Split, load
 from icelens.losses import find_method
-from icelens.reproduce.experiment import Experiment, settings_of
+from icelens.reproduce.experiment import Experiment, loss_of, settings_of
 from icelens.reproduce.figures.confidences import store_ridges
 from icelens.reproduce.figures.galleries import store_gallery
 from icelens.reproduce.store import circumstances, trial_path, write_trial
@@ -52,8 +52,8 @@ def trials_of(experiment: Experiment, methods: Sequence[str] = (), count: int = 
     """The trials in the order to run them: cross entropy first, whose matrices others start from."""
     chosen = list(methods or experiment.methods)
     for method in chosen:
-        find_method(method)
-    chosen.sort(key=lambda method: find_method(method).pretrain is not None)
+        find_method(loss_of(experiment, method))
+    chosen.sort(key=lambda method: find_method(loss_of(experiment, method)).pretrain is not None)
     return [Trial(method, seed) for seed in range(count or experiment.trials) for method in chosen]
 
 
@@ -78,7 +78,8 @@ def run_trial(experiment: Experiment, trial: Trial, place: Place) -> None:
     record = {
         "table": experiment.table,
         "data": recipe.data,
-        "method": recipe.loss,
+        "method": trial.method,
+        "loss": recipe.loss,
         "seed": recipe.seed,
         **_accuracies(metrics),
         **(_detection(table) if "moved" in table else _original(table)),
@@ -96,13 +97,12 @@ def recipe_of(experiment: Experiment, trial: Trial, place: Place) -> Recipe:
     here = {"root": str(place.root), "device": str(choose_device(place.device))}
     if not here["device"].startswith("cuda"):
         settings |= {"compiled": False, "precision": "float32", "channels_last": False}
-    return make_recipe({**settings, **here, "loss": trial.method, "seed": trial.seed})
+    return make_recipe({**settings, **here, "loss": loss_of(experiment, trial.method), "seed": trial.seed})
 
 
 def train(recipe: Recipe, split: Split, work: Path) -> tuple[list[dict[str, Any]], pd.DataFrame]:
     """Metrics and examples of a recipe, trained without a run folder: if it is killed, it starts again."""
-    task = prepare(recipe, split)
-    folder = work / f"{recipe.data}-{recipe.noise}-{recipe.noise_rate}-{recipe.seed}"
+    task, folder = prepare(recipe, split), _matrices(recipe, work)
     state = begin(recipe, task, transition_for(recipe, task, folder))
     advance(recipe, task, state, title=f"{recipe.data}, {recipe.loss}, seed {recipe.seed}")
     if recipe.loss == "cross_entropy":
@@ -110,8 +110,18 @@ def train(recipe: Recipe, split: Split, work: Path) -> tuple[list[dict[str, Any]
     return state.metrics, examples_table(recipe, task, state)
 
 
+def _matrices(recipe: Recipe, work: Path) -> Path:
+    """Where a cross-entropy run leaves the matrices that other methods on the same data start from."""
+    parts = [recipe.data, recipe.noise, recipe.noise_rate, recipe.seed]
+    if recipe.mixup or recipe.averaging:
+        parts += ["mixup", recipe.mixup, "averaging", recipe.averaging]
+    return work / "-".join(map(str, parts))
+
+
 def _is_kept(experiment: Experiment, trial: Trial) -> bool:
-    return bool(experiment.keep) and trial.seed == 0 and trial.method.startswith("ice_")
+    # A variant would overwrite what is kept of its loss.
+    own = trial.method.startswith("ice_") and trial.method == loss_of(experiment, trial.method)
+    return bool(experiment.keep) and trial.seed == 0 and own
 
 
 def _accuracies(rows: list[dict[str, Any]]) -> dict[str, Any]:
