@@ -51,7 +51,7 @@ def test_every_experiment_of_the_package_can_be_read_and_says_how_to_run_it():
 def test_every_recipe_file_starts_with_its_command():
     for name in names():
         first, second = recipe_path(name).read_text().splitlines()[:2]
-        assert first == f"# icelens reproduce run {name}"
+        assert f"{first} ".startswith(f"# icelens reproduce run {name} ")
         assert second.startswith("# ")
 
 
