@@ -52,7 +52,8 @@ def recipe(root: str, data: str, method: str, seed: int, *, noise: float = 0.5) 
     """The paper's setting; without noise nothing is held out either, since the picture is of all images."""
     return Recipe(
         data=data, root=root, noise_rate=noise, validation=0.2 if noise else 0.0, seed=seed,
-        model="cnn", model_settings={"logit_norm": True}, loss=method, confidence_schedule="paper",
+        model="cnn", model_settings={"logit_norm": True}, loss=method,
+        confidence_schedule="paper" if method.startswith("ice_") else "constant",
         optimizer="adam", learning_rate=1e-3, weight_decay=0.0, schedule="exponential", iterations=2000,
         batch_size=512, precision="bfloat16", channels_last=True,
     )  # fmt: skip

@@ -54,7 +54,7 @@ def test_recorded_steps_are_the_plain_ones(tmp_path, optimizer):
 @pytest.mark.gpu
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_can_be_recorded(tmp_path, loss):
-    recipe = replace(CNN, loss=loss, precision="bfloat16", channels_last=True)
+    recipe = replace(CNN, loss=loss, confidence_schedule="constant", precision="bfloat16", channels_last=True)
     losses = [row["loss"] for row in train(recipe, tmp_path / "recorded").metrics()]
     plain = train(replace(recipe, eager=True), tmp_path / "plain")
     assert losses == pytest.approx([row["loss"] for row in plain.metrics()], rel=0.05, abs=0.02)
@@ -107,7 +107,7 @@ def test_a_recorded_step_reads_the_share_of_its_own_batch(tmp_path, monkeypatch)
 @pytest.mark.gpu
 def test_dropout_draws_anew_in_every_recorded_step(tmp_path):
     recipe = replace(CNN, model_settings={"padding": 1, "dropout": 0.9}, learning_rate=0.0, evaluations=40)
-    run = train(replace(recipe, loss="cross_entropy"), tmp_path)
+    run = train(replace(recipe, loss="cross_entropy", confidence_schedule="constant"), tmp_path)
     assert len({row["loss"] for row in run.metrics()}) == 40
 
 

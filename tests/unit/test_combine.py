@@ -26,7 +26,6 @@ SHORT = Recipe(
     learning_rate=5e-3,
     epochs=2,
     evaluations=4,
-    snapshots=4,
     device="cpu",
 )
 ALL = dataclasses.replace(SHORT, loss_settings={"label_smoothing": 0.1}, mixup=1.0, averaging=0.9)

@@ -25,9 +25,14 @@ SHORT = Recipe(
 )
 
 
+def short(loss, **settings):
+    """The short recipe with another loss; snapshots are for ICE."""
+    return dataclasses.replace(SHORT, loss=loss, snapshots=4 if loss.startswith("ice_") else 0, **settings)
+
+
 @pytest.mark.parametrize("loss", sorted(LOSSES))
 def test_every_method_trains_to_a_complete_folder(loss, tmp_path):
-    run = run_recipe(dataclasses.replace(SHORT, loss=loss, epochs=4), tmp_path / "run")
+    run = run_recipe(short(loss, epochs=4), tmp_path / "run")
     last = run.metrics()[-1]
     assert last["test_accuracy"] > 0.2
     assert last["valid_accuracy"] > 0.2
@@ -69,7 +74,7 @@ class KilledError(Exception):
 @pytest.mark.parametrize("loss", ["ice_linear", "dac", "elr", "forward"])
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
 def test_a_killed_run_goes_on_to_the_same_numbers(loss, optimizer, saved, tmp_path, monkeypatch):
-    recipe = dataclasses.replace(SHORT, loss=loss, optimizer=optimizer, augment="crop_flip")
+    recipe = short(loss, optimizer=optimizer, augment="crop_flip")
     whole = run_recipe(recipe, tmp_path / "whole")
     save, calls = driver_module.save_checkpoint, []
 
@@ -121,7 +126,7 @@ def test_recipe_json_says_what_was_run(tmp_path):
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
-    recipe = dataclasses.replace(SHORT, loss="cross_entropy", optimizer="sgd", learning_rate=1e20)
+    recipe = short("cross_entropy", optimizer="sgd", learning_rate=1e20)
     with pytest.raises(TrainingError, match=r"the loss is .* try a lower learning_rate"):
         run_recipe(recipe, tmp_path / "run")
 
@@ -187,11 +192,25 @@ def test_bfloat16_and_channels_last_train_too(tmp_path):
         ({"seed": 2**40}, r"seed must be less than 2\^32"),
         ({"validation": 0.9999}, "leaves none to train on"),
         ({"channels_last": True, "model": "mlp", "data": "vectors"}, "channels_last is for images"),
-        ({"model_settings": {"hidden": 5}}, "model mlp: "),
-        ({"loss": "label_smoothing", "loss_settings": {"smoothing": 2.0}}, "loss 'label_smoothing': "),
-        ({"loss": "gce", "loss_settings": {"q": "high"}}, "loss 'gce': "),
+        ({"loss": "gce"}, "snapshots is for ICE; loss 'gce' has no confidences"),
         (
-            {"model": "cnn", "model_settings": {"padding": 1, "logit_norm": True}, "loss": "adaptation"},
+            {"loss": "gce", "snapshots": 0, "confidence_schedule": "paper"},
+            "confidence_schedule is for ICE; loss 'gce' has no confidences",
+        ),
+        ({"iterations": 30, "warmup": 30}, "warmup=30 leaves nothing of a run of 30 iterations"),
+        ({"model_settings": {"hidden": 5}}, "model mlp: "),
+        (
+            {"loss": "label_smoothing", "snapshots": 0, "loss_settings": {"smoothing": 2.0}},
+            "loss 'label_smoothing': ",
+        ),
+        ({"loss": "gce", "snapshots": 0, "loss_settings": {"q": "high"}}, "loss 'gce': "),
+        (
+            {
+                "model": "cnn",
+                "model_settings": {"padding": 1, "logit_norm": True},
+                "loss": "adaptation",
+                "snapshots": 0,
+            },
             "logit_norm would undo the matrix that 'adaptation' starts from",
         ),
         (
@@ -227,7 +246,7 @@ def test_tuples_in_settings_are_the_lists_that_json_makes_of_them(tmp_path):
 
 
 def test_the_trained_network_can_be_had_again(tmp_path):
-    run = run_recipe(dataclasses.replace(SHORT, loss="dac"), tmp_path / "run")
+    run = run_recipe(short("dac"), tmp_path / "run")
     images, labels = prepare(SHORT).test.inputs.float() / 255, prepare(SHORT).test.labels
     guess = run.model()(images)[:, :10].argmax(1)
     assert float((guess == labels).double().mean()) == pytest.approx(run.metrics()[-1]["test_accuracy"])

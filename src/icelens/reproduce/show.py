@@ -18,10 +18,10 @@ from icelens.reproduce.tables import methods_rows, table1, table1_rows
 from icelens.reproduce.text_experiment import rows_path
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group, RenderableType
 
 
-def parts(name: str, results: Path, *, root: Path, best: bool, method: str) -> Iterator[Table | str]:
+def parts(name: str, results: Path, *, root: Path, best: bool, method: str) -> Iterator[RenderableType]:
     """The tables to print for "table1", "table2" or an experiment."""
     if name in ("table1", "table2"):
         found = read_trials(results, name)
@@ -42,7 +42,7 @@ def parts(name: str, results: Path, *, root: Path, best: bool, method: str) -> I
         yield _table(f"{experiment.title}: accuracy in %, mean (standard deviation)", methods_rows(found))
 
 
-def _image_table(found: Sequence[Mapping[str, Any]], data: Sequence[str], best: bool) -> Table:
+def _image_table(found: Sequence[Mapping[str, Any]], data: Sequence[str], best: bool) -> Group:
     measured = table1(found, "best" if best else "last")
     trials = sorted({cell.n for cell in measured.values()})
     when = "at the best accuracy on the noisy validation set" if best else "of the last iteration"
@@ -53,7 +53,7 @@ def _image_table(found: Sequence[Mapping[str, Any]], data: Sequence[str], best: 
     )
 
 
-def _text_table(found: Sequence[Mapping[str, Any]]) -> Table:
+def _text_table(found: Sequence[Mapping[str, Any]]) -> Group:
     rows = [["task", "measure", "method", "ours", "n", "less cross entropy", "paper"]]
     for cell in text_tables.summary(dict(record) for record in found):
         rows.append([
@@ -68,7 +68,7 @@ def _text_table(found: Sequence[Mapping[str, Any]]) -> Table:
     return _table("GLUE, %: mean (standard deviation) on the dev set; the paper's encoder is BERT-base", rows)
 
 
-def _texts(experiment: Experiment, results: Path, root: Path, method: str) -> Iterator[Table | str]:
+def _texts(experiment: Experiment, results: Path, root: Path, method: str) -> Iterator[RenderableType]:
     rows = rows_path(results, experiment.data, method)
     try:
         yield text_tables.suspects_coloured(experiment.data, text_tables.lowest(experiment.data, rows, root))
@@ -88,7 +88,7 @@ def confused(record: Mapping[str, Any]) -> list[tuple[str, int]]:
     return counts.most_common()
 
 
-def _words(record: Mapping[str, Any]) -> Table:
+def _words(record: Mapping[str, Any]) -> Group:
     """Mean confidence by class, and what the least confident are taken for."""
     by_class = sorted(record["confidence_by_class"].items(), key=lambda item: item[1])
     pairs = [f"{pair}: {count}" for pair, count in confused(record)]
@@ -100,16 +100,17 @@ def _words(record: Mapping[str, Any]) -> Table:
     return _table(f"{record['data']}, {record['method']}", rows)
 
 
-def _table(title: str, rows: Sequence[Sequence[str]]) -> Table:
+def _table(title: str, rows: Sequence[Sequence[str]]) -> Group:
+    from rich.console import Group
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", show_lines="\n" in "".join(map("".join, rows)))
+    table = Table(show_lines="\n" in "".join(map("".join, rows)))
     for name in rows[0]:
         table.add_column(name)
     for row in rows[1:]:
         table.add_row(*(Text.from_markup(_styled(cell)) for cell in row))
-    return table
+    return Group(title, table)  # a table's own title would be wrapped to its width
 
 
 def _styled(cell: str) -> str:

@@ -180,4 +180,7 @@ def papers(paper: tuple[float, float] | None) -> str:
 
 
 def _title(method: str) -> str:
-    return METHODS.get(method) or (LOSSES[method].title if method in LOSSES else method)
+    """The method as the paper calls it; of a variant, that of its loss and what it adds."""
+    loss, plus, added = method.partition("+")
+    name = METHODS.get(loss) or (LOSSES[loss].title if loss in LOSSES else loss)
+    return f"{name} + {added}" if plus else name

@@ -63,6 +63,8 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
     _check_fit(recipe, task, method)
     classes = len(task.classes)
     iterations = recipe.iterations or max(1, round(recipe.epochs * batches_per_epoch(recipe, task)))
+    if recipe.warmup >= iterations:
+        raise InputError(f"warmup={recipe.warmup} leaves nothing of a run of {iterations} iterations")
     problem = Problem(len(task.train), classes, iterations, transition)
     loss = make_loss(recipe.loss, problem, **recipe.loss_settings)
     shape = tuple(task.train.inputs.shape[1:])
@@ -245,6 +247,10 @@ def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
         raise InputError(
             f"channels_last is for images, but an example here is {tuple(task.train.inputs.shape[1:])}"
         )
+    if not recipe.loss.startswith("ice_"):
+        for setting, unset in (("confidence_schedule", "constant"), ("snapshots", 0)):
+            if getattr(recipe, setting) != unset:
+                raise InputError(f"{setting} is for ICE; loss '{recipe.loss}' has no confidences")
     if recipe.mixup and not method.mixes:
         possible = ", ".join(name for name, other in LOSSES.items() if other.mixes)
         raise InputError(

@@ -29,7 +29,7 @@ def transition_for(recipe: Recipe, task: Task, folder: Path) -> Tensor | None:
     if wanted is None:
         return None
     if not (folder / NAME).exists():
-        plain = dataclasses.replace(recipe, loss="cross_entropy", loss_settings={}, snapshots=0)
+        plain = dataclasses.replace(recipe, loss="cross_entropy", loss_settings={})
         state = advance(plain, task, begin(plain, task), title="training cross_entropy first")
         save_transitions(plain, task, state, folder)
     return read_safetensors(folder / NAME)[0][wanted]

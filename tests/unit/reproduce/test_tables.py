@@ -89,6 +89,6 @@ def test_differences_and_detection_are_listed_for_what_is_there():
 def test_an_experiment_that_the_paper_has_not_is_a_row_for_each_method():
     rows = methods_rows([record("digits", "ice_linear+mixup", 0.9), record("digits", "gce", 0.8)])
     assert rows[1:] == [
-        ["ice_linear+mixup", "90.00", "90.00", "0.9000", "1"],
+        ["ICE-LIN + mixup", "90.00", "90.00", "0.9000", "1"],
         ["GCE", "80.00", "80.00", "0.9000", "1"],
     ]
