@@ -91,10 +91,11 @@ def timed_trial(job: tuple[Recipe, Any, int]) -> tuple[float, float]:
     split = random_split(recipe.data)
     with tempfile.TemporaryDirectory() as work:
         short = replace(recipe, iterations=120, evaluations=1, seed=seed)
-        train(short, split, Path(work) / "short")
+        train(short, split, Path(work) / "short", replace(short, loss="cross_entropy"))
         barrier.wait()
         start = time.time()
-        train(replace(recipe, seed=seed), split, Path(work))
+        whole = replace(recipe, seed=seed)
+        train(whole, split, Path(work), replace(whole, loss="cross_entropy"))
         torch.cuda.synchronize()
         return start, time.time()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +18,8 @@ class Confidence(nn.Module):
 
     The table is state in the way of BatchNorm's running statistics: no optimizer sees it. It is a plain
     tensor and not a buffer, since DDP would broadcast a buffer of this size in every forward pass; it
-    moves with `.to()`, is saved in `state_dict()`, and stays float32 whatever the module is cast to.
+    moves with `.to()`, is saved in `state_dict()`, and stays float32 whatever the module is cast to. One
+    table belongs to one CUDA stream at a time.
 
     Args:
         examples: rows of the table, the length of the data set.
@@ -43,7 +45,7 @@ class Confidence(nn.Module):
             raise InputError(f"examples must be the number of training examples, len(train_set), got {kind}")
         if examples < 1:
             raise InputError(f"a confidence table needs at least one example, got {examples}")
-        self.examples = examples
+        self.examples = operator.index(examples)
         self.capacity = capacity
         self.fixed_device = device is not None
         self.v = torch.full((examples,), float(start), dtype=torch.float32, device=device)
@@ -171,6 +173,8 @@ class Confidence(nn.Module):
             )
         else:
             self.v.copy_(saved)
+            for noted in (self.lowest_index, self.highest_index, self.arrived):
+                noted.zero_()
 
     def extra_repr(self) -> str:
         """The number of rows, for `print`."""

@@ -26,7 +26,7 @@ LARGEST_BATCH = 65536  # one block settles the batch, which for more rows would 
 LARGEST_BLOCK = 4096
 
 
-def usable(logits: Tensor, v: Tensor, step_size: float | Tensor) -> bool:
+def usable(logits: Tensor, labels: Tensor, v: Tensor, step_size: float | Tensor) -> bool:
     """Whether the kernels can take the place of the plain operations.
 
     Not where a compiler fuses those by itself, where ranks must exchange their steps first, where float64
@@ -34,7 +34,7 @@ def usable(logits: Tensor, v: Tensor, step_size: float | Tensor) -> bool:
     """
     return (
         logits.is_cuda
-        and logits.device == v.device
+        and logits.device == v.device == labels.device
         and logits.device.index == torch.cuda.current_device()  # where Triton launches, whatever it is handed
         and logits.dtype != torch.float64
         and 0 < len(logits) <= LARGEST_BATCH
@@ -170,8 +170,15 @@ def _is_one_float(step_size: Tensor, device: torch.device) -> bool:
     return step_size.numel() == 1 and step_size.dtype == torch.float32 and step_size.device == device
 
 
-@lru_cache(maxsize=1)
 def _works() -> bool:
+    """Whether the kernels can be used; while a user records a graph, only if that is known already."""
+    if not _build.cache_info().currsize and torch.cuda.is_current_stream_capturing():
+        return False
+    return _build()
+
+
+@lru_cache(maxsize=1)
+def _build() -> bool:
     """Whether Triton is there and can build: at the first launch it needs a C compiler."""
     if importlib.util.find_spec("triton") is None:
         return False

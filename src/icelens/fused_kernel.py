@@ -114,8 +114,8 @@ def settle(  # noqa: PLR0913, PLR0917
         count += tl.sum(kept.to(tl.int32), 0)
         if UPDATE:
             row = tl.minimum(tl.maximum(wanted, 0), examples - 1)
-            slope = tl.load(found + 5 * batch + at, mask=there, other=0.0)
-            tl.atomic_add(table + row, size * slope, mask=kept)
+            step = size * tl.load(found + 5 * batch + at, mask=there, other=0.0)
+            tl.atomic_add(table + row, step, mask=kept & (tl.abs(step) < float("inf")))
     tl.atomic_min(lowest, low)
     tl.atomic_max(highest, high)
     # Without a row that counts, the mean is 0/0, as torch's is.

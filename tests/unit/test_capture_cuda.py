@@ -113,8 +113,9 @@ def test_dropout_draws_anew_in_every_recorded_step(tmp_path):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("added", [{}, ADDED[-1]], ids=lambda added: "+".join(added) or "plain")
-def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch, added):
-    recipe = replace(CNN, augment="crop_flip", **added)
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch, added, optimizer):
+    recipe = replace(CNN, augment="crop_flip", channels_last=True, optimizer=optimizer, **added)
     whole = train(recipe, tmp_path / "whole")
     from icelens.train import driver
 

@@ -1,6 +1,7 @@
 import copy
 import shutil
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -334,3 +335,9 @@ def test_compiled_evaluation_without_index():
     logits, labels, _ = batch()
     loss = compiled(ICELoss(20).eval())(logits, labels)
     torch.testing.assert_close(loss, F.cross_entropy(logits, labels))
+
+
+def test_sizes_from_numpy_are_plain_numbers():
+    loss_fn = ICELoss(np.int64(5), ignore_index=np.int64(-1))
+    assert type(loss_fn.table.examples) is int
+    assert type(loss_fn.ignore_index) is int

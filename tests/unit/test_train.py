@@ -10,6 +10,7 @@ from icelens.errors import FileError, InputError, MissingFileError, TrainingErro
 from icelens.losses import LOSSES
 from icelens.train import Recipe, Run, run_recipe
 from icelens.train import driver as driver_module
+from icelens.train.checkpoint import load_checkpoint, save_checkpoint
 from icelens.train.loop import batch_rows
 from icelens.train.task import choose_device, prepare
 
@@ -267,3 +268,34 @@ def test_files_of_something_else_are_named(tmp_path):
     (tmp_path / "recipe.json").write_text('{"flour": "500 g"}')
     with pytest.raises(FileError, match=r"recipe.json: not the recipe of a run"):
         run_recipe(SHORT, tmp_path)
+
+
+@pytest.mark.parametrize("kind", [torch.optim.SGD, torch.optim.AdamW])
+def test_an_optimizer_comes_back_in_the_layout_of_its_parameters_and_runs_as_before(kind, tmp_path):
+    def parts():
+        model = torch.nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+        settings = {"momentum": 0.9} if kind is torch.optim.SGD else {}
+        optimizer = kind(model.parameters(), lr=0.1, fused=True, **settings)
+        data = prepare(SHORT).train
+        return {"model": model, "optimizer": optimizer, "data": data}
+
+    saved, loaded = parts(), parts()
+    x = torch.randn(2, 3, 8, 8).to(memory_format=torch.channels_last)
+
+    def step(of):
+        of["optimizer"].zero_grad()
+        of["model"](x).square().mean().backward()
+        of["optimizer"].step()
+
+    step(saved)
+    for group in saved["optimizer"].param_groups:
+        group["fused"] = None  # as a run on another device may have had it
+    save_checkpoint(tmp_path, saved, {})
+    load_checkpoint(tmp_path, loaded)
+    assert all(group["fused"] for group in loaded["optimizer"].param_groups)
+    weight = loaded["model"].weight
+    for value in loaded["optimizer"].state[weight].values():
+        assert value.shape != weight.shape or value.stride() == weight.stride()
+    for of in (saved, loaded):
+        step(of)
+    torch.testing.assert_close(loaded["model"].weight, saved["model"].weight)

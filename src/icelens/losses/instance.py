@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -73,7 +75,7 @@ class ICELoss(nn.Module):
         check_setting("label_smoothing", label_smoothing, SHARE)
         self.transform, self.step_size = transform, step_size
         self.label_smoothing = float(label_smoothing)
-        self.ignore_index, self.reduction = ignore_index, reduction
+        self.ignore_index, self.reduction = operator.index(ignore_index), reduction
         self.register_buffer("weight", weight, persistent=False)
         self.table = Confidence(examples, start=start, device=device, capacity=capacity)
 
@@ -93,7 +95,7 @@ class ICELoss(nn.Module):
                 )
             return self._cross_entropy(wide(logits), labels)
         self.table.follow(logits.device)
-        if not self.label_smoothing and fused.usable(logits, self.table.v, self.step_size):
+        if not self.label_smoothing and fused.usable(logits, labels, self.table.v, self.step_size):
             return self._fused(logits, labels, index, learning)
         return self._plain(logits, labels, index, learning)
 

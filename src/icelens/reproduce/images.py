@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -12,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icelens.data import Split, load
+from icelens.errors import InputError
 from icelens.losses import find_method
 from icelens.reproduce.experiment import Experiment, loss_of, settings_of
 from icelens.reproduce.figures.confidences import store_ridges
 from icelens.reproduce.figures.galleries import store_gallery
-from icelens.reproduce.store import circumstances, trial_path, write_trial
+from icelens.reproduce.store import circumstances, read_trial, trial_path, write_trial
 from icelens.train.driver import examples_table, run_recipe
 from icelens.train.loop import advance, begin
 from icelens.train.pretrain import save_transitions, transition_for
@@ -58,8 +61,23 @@ def trials_of(experiment: Experiment, methods: Sequence[str] = (), count: int = 
 
 
 def missing(experiment: Experiment, trials: Sequence[Trial], place: Place) -> list[Trial]:
-    """Those that have no record yet."""
-    return [trial for trial in trials if not _path(experiment, trial, place).exists()]
+    """Those that have no record yet. A record that was made with other settings is refused."""
+    return [trial for trial in trials if not _is_finished(experiment, trial, place)]
+
+
+def _is_finished(experiment: Experiment, trial: Trial, place: Place) -> bool:
+    path = _path(experiment, trial, place)
+    if not path.exists():
+        return False
+    there, wanted = read_trial(path).get("settings", {}), _settings(recipe_of(experiment, trial, place))
+    for name in sorted({*there, *wanted}):
+        default = getattr(Recipe(), name, None)
+        if there.get(name, default) != wanted.get(name, default):
+            raise InputError(
+                f"{path} was made with {name}={there.get(name, default)!r}, not "
+                f"{wanted.get(name, default)!r}; give another --results"
+            )
+    return True
 
 
 def run_trial(experiment: Experiment, trial: Trial, place: Place) -> None:
@@ -74,7 +92,8 @@ def run_trial(experiment: Experiment, trial: Trial, place: Place) -> None:
         store = store_ridges if experiment.keep == "ridgeline" else partial(store_gallery, split=split)
         store(run, place.results)
     else:
-        metrics, table = train(dataclasses.replace(recipe, snapshots=0), split, place.work)
+        baseline = recipe_of(experiment, Trial("cross_entropy", trial.seed), place)
+        metrics, table = train(dataclasses.replace(recipe, snapshots=0), split, place.work, baseline)
     record = {
         "table": experiment.table,
         "data": recipe.data,
@@ -86,7 +105,7 @@ def run_trial(experiment: Experiment, trial: Trial, place: Place) -> None:
         "seconds": round(time.perf_counter() - started, 2),
         "seconds_training": metrics[-1]["seconds"],
         "settings": _settings(recipe),
-        **circumstances(),
+        **circumstances(recipe.device),
     }
     write_trial(_path(experiment, trial, place), record)
 
@@ -100,22 +119,30 @@ def recipe_of(experiment: Experiment, trial: Trial, place: Place) -> Recipe:
     return make_recipe({**settings, **here, "loss": loss_of(experiment, trial.method), "seed": trial.seed})
 
 
-def train(recipe: Recipe, split: Split, work: Path) -> tuple[list[dict[str, Any]], pd.DataFrame]:
-    """Metrics and examples of a recipe, trained without a run folder: if it is killed, it starts again."""
-    task, folder = prepare(recipe, split), _matrices(recipe, work)
-    state = begin(recipe, task, transition_for(recipe, task, folder))
+def train(
+    recipe: Recipe, split: Split, work: Path, baseline: Recipe
+) -> tuple[list[dict[str, Any]], pd.DataFrame]:
+    """Metrics and examples of a recipe, trained without a run folder: if it is killed, it starts again.
+
+    Args:
+        recipe: what to train.
+        split: the data.
+        work: where the matrices of baselines are kept.
+        baseline: the cross-entropy run on the same data whose predictions some methods start from.
+    """
+    task, folder = prepare(recipe, split), _matrices(baseline, work)
+    state = begin(recipe, task, transition_for(recipe, task, folder, plain=baseline))
     advance(recipe, task, state, title=f"{recipe.data}, {recipe.loss}, seed {recipe.seed}")
-    if recipe.loss == "cross_entropy":
+    if recipe == baseline:
         save_transitions(recipe, task, state, folder)
     return state.metrics, examples_table(recipe, task, state)
 
 
-def _matrices(recipe: Recipe, work: Path) -> Path:
-    """Where a cross-entropy run leaves the matrices that other methods on the same data start from."""
-    parts = [recipe.data, recipe.noise, recipe.noise_rate, recipe.seed]
-    if recipe.mixup or recipe.averaging:
-        parts += ["mixup", recipe.mixup, "averaging", recipe.averaging]
-    return work / "-".join(map(str, parts))
+def _matrices(baseline: Recipe, work: Path) -> Path:
+    """Where a cross-entropy run leaves the matrices that other methods start from: one place per settings."""
+    settings = json.dumps(_settings(baseline), sort_keys=True)
+    digest = hashlib.sha256(settings.encode()).hexdigest()[:12]
+    return work / f"{baseline.data}-{baseline.seed}-{digest}"
 
 
 def _is_kept(experiment: Experiment, trial: Trial) -> bool:

@@ -34,8 +34,8 @@ def parts(name: str, results: Path, *, root: Path, best: bool, method: str) -> I
     if experiment.kind == "text":
         yield _text_table(found)
         yield from _texts(experiment, results, root, method)
-    elif "lowest_pairs" in found[0]:
-        yield from (_words(record) for record in found)
+    elif any("lowest_pairs" in record for record in found):
+        yield from (_words(record) for record in found if "lowest_pairs" in record)
     elif experiment.table == "table1":
         yield _image_table(found, [experiment.data], best)
     else:
@@ -69,7 +69,7 @@ def _text_table(found: Sequence[Mapping[str, Any]]) -> Group:
 
 
 def _texts(experiment: Experiment, results: Path, root: Path, method: str) -> Iterator[RenderableType]:
-    rows = rows_path(results, experiment.data, method)
+    rows = rows_path(experiment, results, method)
     try:
         yield text_tables.suspects_coloured(experiment.data, text_tables.lowest(experiment.data, rows, root))
         yield text_tables.percentiles_markdown(

@@ -33,7 +33,7 @@ def write_trial(path: Path, record: dict[str, Any]) -> None:
 
 def read_trials(results: Path, table: str) -> list[dict[str, Any]]:
     """The records of a table's finished trials, in the order of their names."""
-    return [_read(path) for path in sorted((results / table).glob("*.json"))]
+    return [read_trial(path) for path in sorted((results / table).glob("*.json"))]
 
 
 def finished(experiment: Experiment, results: Path) -> int:
@@ -45,14 +45,20 @@ def finished(experiment: Experiment, results: Path) -> int:
     )
 
 
-def circumstances() -> dict[str, Any]:
-    """What a number may depend on besides its settings: versions, hardware, commit."""
+def circumstances(device: str) -> dict[str, Any]:
+    """What a number may depend on besides its settings: versions, hardware, commit.
+
+    Args:
+        device: what it was computed on, such as "cpu" or "cuda:1".
+    """
     import torch
 
     from icelens.train.run import versions
 
-    gpu = torch.cuda.is_available()
-    hardware = torch.cuda.get_device_name() if gpu else f"{_cpu()}, {torch.get_num_threads()} threads"
+    on_gpu = torch.device(device).type == "cuda"
+    hardware = (
+        torch.cuda.get_device_name(device) if on_gpu else f"{_cpu()}, {torch.get_num_threads()} threads"
+    )
     names = ("icelens", "torch", "python")
     return {
         "versions": {name: version for name, version in versions().items() if name in names},
@@ -69,7 +75,15 @@ def commit() -> str | None:
     """
     if os.environ.get("ICELENS_COMMIT"):
         return os.environ["ICELENS_COMMIT"]
-    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    # An installed package may lie inside a checkout of something else.
+    if _git("ls-files", "--error-unmatch", __file__) is None:
+        return None
+    return _git("describe", "--always", "--dirty", "--abbrev=12")
+
+
+def _git(*words: str) -> str | None:
+    """What git answers in the folder of this file; None where it fails."""
+    command = ["git", "-C", str(Path(__file__).parent), *words]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
     except (OSError, subprocess.SubprocessError):
@@ -87,7 +101,8 @@ def _cpu() -> str:
     )
 
 
-def _read(path: Path) -> dict[str, Any]:
+def read_trial(path: Path) -> dict[str, Any]:
+    """The record of a finished trial."""
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

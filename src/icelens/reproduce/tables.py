@@ -50,7 +50,8 @@ def table1(records: Iterable[Mapping[str, Any]], measure: str = "last") -> dict[
     """
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     for record in records:
-        values[record["data"], record["method"]].append(100 * record[MEASURES[measure]])
+        if MEASURES[measure] in record:  # without a validation set there is no best
+            values[record["data"], record["method"]].append(100 * record[MEASURES[measure]])
     columns: dict[str, dict[str, list[float]]] = defaultdict(dict)
     for (data, method), found in values.items():
         columns[data][method] = found
@@ -129,7 +130,8 @@ def detection_markdown(records: Iterable[Mapping[str, Any]]) -> str:
     """How well each method's score tells flipped from original labels: mean AUROC and average precision."""
     values: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
     for record in records:
-        values[record["data"], record["method"]].append((record["auroc"], record["average_precision"]))
+        if "auroc" in record:
+            values[record["data"], record["method"]].append((record["auroc"], record["average_precision"]))
     data = [name for name in DATA if any(name == found for found, _ in values)]
     rows = [["AUROC / average precision", *(DATA[name] for name in data)]]
     for method in METHODS:
@@ -148,9 +150,9 @@ def methods_rows(records: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     last, best = table1(records), table1(records, "best")
     rows = [["method", "last iteration", "best validation", "AUROC", "n"]]
     for key, cell in last.items():
-        found = [r["auroc"] for r in records if (r["data"], r["method"]) == key]
-        auroc = f"{statistics.fmean(found):.4f}"
-        rows.append([_title(key[1]), own(cell), own(best[key]), auroc, str(cell.n)])
+        found = [r["auroc"] for r in records if (r["data"], r["method"]) == key and "auroc" in r]
+        auroc = f"{statistics.fmean(found):.4f}" if found else ""
+        rows.append([_title(key[1]), own(cell), own(best.get(key)), auroc, str(cell.n)])
     return rows
 
 

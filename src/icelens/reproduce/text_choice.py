@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from icelens.reproduce.store import read_trials
+from icelens.reproduce.store import read_trial
 from icelens.reproduce.text_recipe import TextRecipe
 from icelens.reproduce.text_trials import Trial, run_missing
 
@@ -87,7 +87,7 @@ def run_choice(
     seeds = list(seeds)
     trials = [t for recipe in recipes for t in choice_trials(recipe, Path(results), compared, seeds)]
     run_missing(trials, root, jobs=jobs)
-    return choices(read_trials(Path(results), FOLDER))
+    return choices(read_trial(trial.path) for trial in trials)
 
 
 def choices(records: Iterable[dict[str, Any]]) -> list[Choice]:

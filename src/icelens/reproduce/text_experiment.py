@@ -78,6 +78,6 @@ def choose(
     return run_choice(recipes, place.root, place.results, compared, seeds=range(trials), jobs=workers)
 
 
-def rows_path(results: Path, data: str, method: str) -> Path:
-    """Where the training rows of a task's first trial lie."""
-    return trial_path(results, "table2", data, method, 0).with_suffix(".npz")
+def rows_path(experiment: Experiment, results: Path, method: str) -> Path:
+    """Where the training rows of an experiment's first trial lie."""
+    return trial_path(results, experiment.table, experiment.data, method, 0).with_suffix(".npz")

@@ -73,10 +73,11 @@ def _step(training: Training, width: int, index: Tensor) -> None:
 def _captured(training: Training) -> Callable[[int, Tensor], None]:
     """The step as CUDA graphs, one for each width of batch and each size."""
     recorded: dict[int, CapturedStep] = {}
+    pool = torch.cuda.graph_pool_handle()
 
     def train_on(width: int, index: Tensor) -> None:
         if width not in recorded:
-            recorded[width] = CapturedStep(partial(_step, training, width))
+            recorded[width] = CapturedStep(partial(_step, training, width), pool=pool)
         recorded[width](index)
 
     return train_on

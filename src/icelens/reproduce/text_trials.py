@@ -106,7 +106,8 @@ def is_finished(trial: Trial) -> bool:
 
 def record(result: TextResult) -> dict[str, Any]:
     """What is kept of a trial in JSON."""
-    recipe, around = result.recipe, circumstances()
+    recipe = result.recipe
+    around = circumstances(str(choose_device(recipe.device)))
     return {
         "data": recipe.data,
         "method": recipe.method,

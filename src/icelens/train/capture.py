@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -22,13 +23,20 @@ class CapturedStep:
         step: what to do with the rows of a batch. It must read and write the same tensors each time and
             may not wait for the device.
         generator: what the step draws from, besides torch's own; on the device.
+        pool: the memory of the graphs, to share it with others that run one after the other.
     """
 
-    def __init__(self, step: Callable[[Tensor], None], generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        step: Callable[[Tensor], None],
+        generator: torch.Generator | None = None,
+        *,
+        pool: Any = None,
+    ) -> None:
         self.step, self.generator = step, generator
         self.seen: Counter[int] = Counter()
         self.recorded: dict[int, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
-        self.pool = torch.cuda.graph_pool_handle()
+        self.pool = pool or torch.cuda.graph_pool_handle()
 
     def __call__(self, rows: Tensor) -> None:
         """Run the step on these rows, which lie on the device."""
@@ -36,7 +44,8 @@ class CapturedStep:
         if size not in self.recorded:
             self.seen[size] += 1
             if self.seen[size] <= EAGER:
-                self.step(rows)
+                # A copy, aligned as the recording's buffer: no kernel may have to be built for that one.
+                self.step(rows.clone())
                 return
             self.recorded[size] = self._record(rows)
         graph, buffer = self.recorded[size]
@@ -57,6 +66,9 @@ def side_stream(device: torch.device) -> Iterator[None]:
     """A stream of its own for all that happens inside: a graph cannot be recorded on the default one."""
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     stream.wait_stream(torch.cuda.current_stream(device))
-    with torch.cuda.device(device), torch.cuda.stream(stream):
-        yield
-    torch.cuda.current_stream(device).wait_stream(stream)
+    try:
+        with torch.cuda.device(device), torch.cuda.stream(stream):
+            yield
+    finally:
+        # Also where an error ends the run: memory that is free again may still be written to by queued steps.
+        torch.cuda.current_stream(device).wait_stream(stream)

@@ -80,7 +80,19 @@ def _restore(part: Any, state: Any) -> None:
     else:
         # JSON has only string keys; the optimizer numbers its parameters.
         state["state"] = {int(number): values for number, values in state["state"].items()}
+        # How the optimizer runs is this run's affair, not that of the one that was saved.
+        for group, saved in zip(part.param_groups, state["param_groups"], strict=True):
+            saved.update({name: group[name] for name in ("fused", "capturable") if name in group})
         part.load_state_dict(state)
+        _lay_out(part)
+
+
+def _lay_out(optimizer: torch.optim.Optimizer) -> None:
+    """Give the state the layout of its parameters, which files do not keep and fused optimizers insist on."""
+    for parameter, values in optimizer.state.items():
+        for name, value in values.items():
+            if isinstance(value, Tensor) and value.shape == parameter.shape:
+                values[name] = torch.empty_like(parameter).copy_(value)
 
 
 def _random_state(data: OnDevice) -> dict[str, Tensor]:

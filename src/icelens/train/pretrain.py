@@ -19,17 +19,23 @@ ANCHOR_CLASSES = 100  # from this many classes on, the plain argmax, as publishe
 NAME = "transition.safetensors"
 
 
-def transition_for(recipe: Recipe, task: Task, folder: Path) -> Tensor | None:
+def transition_for(recipe: Recipe, task: Task, folder: Path, *, plain: Recipe | None = None) -> Tensor | None:
     """The matrix that the recipe's method asks for, or None where it asks for none.
 
     Forward correction wants the predictions on anchors, noise adaptation the confusion of guesses and
-    given labels. Both come from the same recipe run with cross entropy first, and are kept in the folder.
+    given labels. Both come from a run with cross entropy first, and are kept in the folder.
+
+    Args:
+        recipe: what is to be trained.
+        task: its data.
+        folder: where the matrices are, or are put.
+        plain: the run with cross entropy; the recipe itself with that loss where left out.
     """
     wanted = find_method(recipe.loss).pretrain
     if wanted is None:
         return None
     if not (folder / NAME).exists():
-        plain = dataclasses.replace(recipe, loss="cross_entropy", loss_settings={})
+        plain = plain or dataclasses.replace(recipe, loss="cross_entropy", loss_settings={})
         state = advance(plain, task, begin(plain, task), title="training cross_entropy first")
         save_transitions(plain, task, state, folder)
     return read_safetensors(folder / NAME)[0][wanted]

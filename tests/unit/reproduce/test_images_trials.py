@@ -2,16 +2,17 @@
 
 import dataclasses
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from icelens.errors import InputError
-from icelens.reproduce import images
+from icelens.reproduce import images, store
 from icelens.reproduce.experiment import Experiment, names, read_experiment, recipe_path, settings_of
 from icelens.reproduce.images import Place, Trial, missing, recipe_of, trials_of
 from icelens.reproduce.runner import run_experiment
-from icelens.reproduce.store import read_trials
+from icelens.reproduce.store import circumstances, read_trials
 
 DIGITS = Experiment(
     title="digits",
@@ -198,3 +199,38 @@ def test_on_original_labels_classes_and_pairs_are_counted(place):
     assert sum(count for _, _, count in record["lowest_pairs"]) <= record["lowest"]
     assert "auroc" not in record
     assert (place.results / "figures" / "gallery_digits_ice_linear.npz").exists()
+
+
+def test_a_record_of_other_settings_is_refused(place):
+    run_experiment(DIGITS, place, methods=["cross_entropy"], trials=1)
+    other = dataclasses.replace(DIGITS, train={**DIGITS.train, "iterations": 41})
+    with pytest.raises(InputError, match=r"was made with iterations=40, not 41; give another --results"):
+        run_experiment(other, place, methods=["cross_entropy"], trials=1)
+
+
+def test_a_matrix_belongs_to_the_settings_of_its_cross_entropy_run(place, tmp_path):
+    quick = dataclasses.replace(DIGITS, table="quick", train={**DIGITS.train, "iterations": 1})
+    run_experiment(DIGITS, place, methods=["cross_entropy"], trials=1)
+    run_experiment(quick, place, methods=["cross_entropy"], trials=1)
+    run_experiment(DIGITS, place, methods=["forward"], trials=1)
+    fresh = Place(place.root, tmp_path / "fresh", tmp_path / "fresh_work", "cpu")
+    run_experiment(DIGITS, fresh, methods=["forward"], trials=1)
+    (alone,) = read_trials(fresh.results, "table1")
+    _, after = read_trials(place.results, "table1")
+    assert after["method"] == alone["method"] == "forward"
+    assert after["curve"] == alone["curve"]
+
+
+def test_the_hardware_is_that_of_the_device():
+    assert "threads" in circumstances("cpu")["hardware"]
+
+
+def test_the_commit_is_that_of_these_sources_alone(tmp_path, monkeypatch):
+    monkeypatch.delenv("ICELENS_COMMIT", raising=False)
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    monkeypatch.setattr(store, "__file__", str(tmp_path / "site-packages" / "store.py"))
+    (tmp_path / "site-packages").mkdir()
+    (tmp_path / "site-packages" / "store.py").write_text("")
+    assert store.commit.__wrapped__() is None
+    monkeypatch.setenv("ICELENS_COMMIT", "abc")
+    assert store.commit.__wrapped__() == "abc"

@@ -92,3 +92,12 @@ def test_an_experiment_that_the_paper_has_not_is_a_row_for_each_method():
         ["ICE-LIN + mixup", "90.00", "90.00", "0.9000", "1"],
         ["GCE", "80.00", "80.00", "0.9000", "1"],
     ]
+
+
+def test_numbers_that_a_record_lacks_leave_their_cells_empty():
+    found = record("digits", "gce", 0.8)
+    for key in ("accuracy_at_best_validation", "auroc", "average_precision"):
+        del found[key]
+    assert methods_rows([found])[1:] == [["GCE", "80.00", "", "", "1"]]
+    assert table1([found], "best") == {}
+    detection_markdown([found])

@@ -185,3 +185,6 @@ def test_settings_are_chosen_by_held_out_rows_of_the_experiments(tmp_path, encod
     assert {choice.candidate.method for choice in found} == {"cross_entropy", "ice_linear", "ice_power"}
     records = read_trials(tmp_path / "out", "table2_choice")
     assert {record["scored_on"] for record in records} == {"held out"}
+    # What an earlier comparison left is not among the candidates.
+    again = choose([tiny("wnli")], place, encoder, **{**grid, "starts": [1.0]}, held_out=0.2, trials=1)
+    assert {choice.candidate.start for choice in again} == {None, 1.0}
