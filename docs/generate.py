@@ -81,12 +81,8 @@ def table1() -> str:
 def table1_best() -> str:
     """Table 1 at the best accuracy on the noisy validation set; the paper has no such cells."""
     cells = tables.table1(read_trials(RESULTS, "table1"), "best")
-    cells = {key: dataclasses.replace(cell, paper=None) for key, cell in cells.items()}
     measured = [data for data in DATA if any(data == found for found, _ in cells)]
-    rows = [["", *(DATA[data] for data in measured)]]
-    for method, title in METHODS.items():
-        rows.append([title, *(tables.own(cells.get((data, method))) for data in measured)])
-    return markdown(rows).rstrip()
+    return markdown(tables.table1_rows(cells, measured, paper=False)).rstrip()
 
 
 def table1_differences() -> str:

@@ -18,6 +18,10 @@ def replacing(path: Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
+        # Some writers make files that only their owner may read, whatever the user's umask says.
+        umask = os.umask(0)
+        os.umask(umask)
+        part.chmod(0o666 & ~umask)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

@@ -101,7 +101,13 @@ def run(
     place = Place(root, results, work, device)
     for name, experiment in experiments:
         count = run_experiment(
-            experiment, place, methods=methods or (), trials=trials, workers=workers, encoder=encoder
+            experiment,
+            place,
+            methods=methods or (),
+            trials=trials,
+            workers=workers,
+            encoder=encoder,
+            told=_tell,
         )
         typer.echo(f"{name}: {count} trials run; their records are in {results / experiment.table}")
 
@@ -221,6 +227,12 @@ def figures(
         typer.echo(path)
     for name, reason in drawn.skipped.items():
         typer.echo(f"{name}: not drawn, {reason}", err=True)
+
+
+def _tell(line: str) -> None:
+    """Say what is done where there is no bar to show it: in a log."""
+    if not sys.stderr.isatty():
+        typer.echo(line, err=True)
 
 
 def _print(rows: Sequence[Sequence[str]]) -> None:

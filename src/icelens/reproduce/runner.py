@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from icelens import progress
@@ -22,6 +22,7 @@ def run_experiment(
     trials: int = 0,
     workers: int = 1,
     encoder: str = "",
+    told: Callable[[str], None] = lambda _: None,
 ) -> int:
     """Train the trials that have no record yet; how many those were.
 
@@ -32,6 +33,7 @@ def run_experiment(
         trials: how many seeds; 0 is as many as the experiment says.
         workers: trials at once, each in a process of its own.
         encoder: for text, a folder with a pretrained encoder, or its name on the hub.
+        told: is called with a line for each finished trial on images.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
@@ -42,19 +44,22 @@ def run_experiment(
             )
         return run_text(experiment, place, encoder, methods=methods, trials=trials, workers=workers)
     todo = missing(experiment, trials_of(experiment, methods, trials), place)
+    done = 0
     with progress.bar(f"trials of {experiment.title}", len(todo)) as tick:
-        if workers == 1:
-            for trial in todo:
-                run_trial(experiment, trial, place)
-                tick(1, note=f"{trial.method}, seed {trial.seed}")
-        else:
-            _run_at_once(experiment, todo, place, workers, tick)
+        for trial in _run(experiment, todo, place, workers):
+            done += 1
+            tick(1, note=f"{trial.method}, seed {trial.seed}")
+            told(f"{done} of {len(todo)} trials: {experiment.data}, {trial.method}, seed {trial.seed}")
     return len(todo)
 
 
-def _run_at_once(
-    experiment: Experiment, todo: Sequence[Trial], place: Place, workers: int, tick: Callable[..., None]
-) -> None:
+def _run(experiment: Experiment, todo: Sequence[Trial], place: Place, workers: int) -> Iterator[Trial]:
+    """Run the trials, one after the other or several at once; each as it ends."""
+    if workers == 1:
+        for trial in todo:
+            run_trial(experiment, trial, place)
+            yield trial
+        return
     # Fresh processes: a fork would share a CUDA context, which CUDA does not allow.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
@@ -64,7 +69,7 @@ def _run_at_once(
         try:
             for done in as_completed(running):
                 done.result()
-                tick(1, note=f"{running[done].method}, seed {running[done].seed}")
+                yield running[done]
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

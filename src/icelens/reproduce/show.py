@@ -43,14 +43,13 @@ def parts(name: str, results: Path, *, root: Path, best: bool, method: str) -> I
 
 
 def _image_table(found: Sequence[Mapping[str, Any]], data: Sequence[str], best: bool) -> Group:
-    measured = table1(found, "best" if best else "last")
-    trials = sorted({cell.n for cell in measured.values()})
-    when = "at the best accuracy on the noisy validation set" if best else "of the last iteration"
-    count = f"{trials[0]}" if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
-    return _table(
-        f"Accuracy {when}, %: mean (standard deviation), n = {count}; below in italics the paper's",
-        table1_rows(measured, data, gap="\n"),
-    )
+    if best:
+        measured = table1(found, "best")
+        title = "Accuracy at the best one on the noisy validation set, %: mean (standard deviation)"
+        there = [name for name in data if any(name == of for of, _ in measured)]
+        return _table(title, table1_rows(measured, there, paper=False))
+    title = "Accuracy of the last iteration, %: mean (standard deviation); below it the paper's"
+    return _table(title, table1_rows(table1(found), data, gap="\n"))
 
 
 def _text_table(found: Sequence[Mapping[str, Any]]) -> Group:

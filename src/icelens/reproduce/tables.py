@@ -87,18 +87,29 @@ def not_worse(column: Mapping[str, Sequence[float]]) -> set[str]:
 
 
 def table1_rows(
-    cells: Mapping[tuple[str, str], Cell], data: Sequence[str], *, gap: str = "<br>"
+    cells: Mapping[tuple[str, str], Cell], data: Sequence[str], *, gap: str = "<br>", paper: bool = True
 ) -> list[list[str]]:
     """Table 1 as rows of text with a head: ours, bold as tested, and after a gap the paper's cell.
 
-    Where nothing was measured, "not measured here" stands.
+    Where nothing was measured, "not measured here" stands. Without `paper`, ours alone.
     """
     methods = [*METHODS, *sorted({method for _, method in cells} - set(METHODS))]
-    rows = [["", *(DATA.get(name, name) for name in data)]]
+    rows = [["", *(_column(cells, name) for name in data)]]
     for method in methods:
-        if any((name, method) in cells or (name, method) in TABLE1 for name in data):
-            rows.append([_title(method), *(_both(cells, name, method, gap) for name in data)])
+        if any((name, method) in cells or (paper and (name, method) in TABLE1) for name in data):
+            rows.append(
+                [_title(method), *(_both(cells, name, method, gap if paper else "") for name in data)]
+            )
     return rows
+
+
+def _column(cells: Mapping[tuple[str, str], Cell], data: str) -> str:
+    """The name of a data set and how many trials its cells have."""
+    trials = sorted({cell.n for (name, _), cell in cells.items() if name == data})
+    if not trials:
+        return DATA.get(data, data)
+    count = f"{trials[0]}" if len(trials) == 1 else f"{trials[0]} to {trials[-1]}"
+    return f"{DATA.get(data, data)} (n = {count})"
 
 
 def table1_markdown(cells: Mapping[tuple[str, str], Cell], data: Sequence[str]) -> str:
@@ -165,7 +176,7 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
 def _both(cells: Mapping[tuple[str, str], Cell], data: str, method: str, gap: str) -> str:
     cell = cells.get((data, method))
     paper = papers(TABLE1.get((data, method)))
-    return f"{own(cell) if cell else 'not measured here'}{gap}*{paper}*" if paper else own(cell)
+    return f"{own(cell) if cell else 'not measured here'}{gap}*{paper}*" if paper and gap else own(cell)
 
 
 def own(cell: Cell | None) -> str:
