@@ -24,7 +24,7 @@ def write_mnist(folder: Path, rows: int = 6, *, gz: bool = False) -> np.ndarray:
         for kind, array in (("images-idx3", pixels), ("labels-idx1", np.arange(rows) % 10)):
             raw = idx_bytes(array)
             path = folder / f"{part}-{kind}-ubyte"
-            (path.with_suffix(".gz") if gz else path).write_bytes(gzip.compress(raw) if gz else raw)
+            (path.with_suffix(".gz") if gz else path).write_bytes(gzip.compress(raw, mtime=0) if gz else raw)
     return pixels
 
 
