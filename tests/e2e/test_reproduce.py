@@ -79,6 +79,7 @@ def test_a_recipe_can_be_copied_but_not_over_another(folder):
         (["run", "none.toml"], "none.toml: no such recipe"),
         (["run", "table2-cola"], "CoLA needs an encoder: a folder, or its name on the hub (--encoder)"),
         (["show", "table1"], "no finished trial of table1"),
+        (["show", "tabel1"], "unknown experiment 'tabel1'; did you mean 'table1'?"),
         (
             ["run", "digits.toml", "--method", "icelinear"],
             "unknown loss 'icelinear'; did you mean 'ice_linear'?",

@@ -91,13 +91,13 @@ def run(
 ) -> None:
     """Train the trials of experiments that are not finished yet; a rerun does only what is missing.
 
-    For example: icelens reproduce run table1-mnist --workers 4
+    For example: icelens reproduce run table1-mnist --workers 4; table1 alone means all of its data sets.
     """
-    from icelens.reproduce.experiment import read_experiment
+    from icelens.reproduce.experiment import expanded, read_experiment
     from icelens.reproduce.images import Place
     from icelens.reproduce.runner import run_experiment
 
-    experiments = [(name, read_experiment(name)) for name in names]
+    experiments = [(name, read_experiment(name)) for name in expanded(names)]
     place = Place(root, results, work, device)
     for name, experiment in experiments:
         count = run_experiment(

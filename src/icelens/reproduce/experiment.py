@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,15 @@ class Experiment:
 def names() -> list[str]:
     """The experiments that come with the package."""
     return sorted(path.stem for path in RECIPES.glob("*.toml"))
+
+
+def expanded(wanted: Iterable[str]) -> list[str]:
+    """The names with each family in the place of its own: "table1" is all that start with "table1-"."""
+    found: list[str] = []
+    for name in wanted:
+        family = [known for known in names() if known.startswith(f"{name}-")]
+        found += family if family and name not in names() else [name]
+    return found
 
 
 def recipe_path(name: str) -> Path:

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icelens.errors import InputError, MissingFileError
+from icelens.errors import InputError, MissingFileError, unknown
 from icelens.reproduce import text_tables
-from icelens.reproduce.experiment import Experiment, read_experiment
+from icelens.reproduce.experiment import Experiment, names, read_experiment
 from icelens.reproduce.paper import DATA
 from icelens.reproduce.paper_text import TITLES
 from icelens.reproduce.store import read_trials
@@ -28,6 +28,8 @@ def parts(name: str, results: Path, *, root: Path, best: bool, method: str) -> I
         _require(found, name, results)
         yield _image_table(found, list(DATA), best) if name == "table1" else _text_table(found)
         return
+    if not name.endswith(".toml") and name not in names():
+        raise unknown("experiment", name, ["table1", "table2", *names()])
     experiment = read_experiment(name)
     found = [r for r in read_trials(results, experiment.table) if r["data"] == experiment.data]
     _require(found, name, results)

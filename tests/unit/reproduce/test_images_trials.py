@@ -9,7 +9,14 @@ import pytest
 
 from icelens.errors import InputError
 from icelens.reproduce import images, store
-from icelens.reproduce.experiment import Experiment, names, read_experiment, recipe_path, settings_of
+from icelens.reproduce.experiment import (
+    Experiment,
+    expanded,
+    names,
+    read_experiment,
+    recipe_path,
+    settings_of,
+)
 from icelens.reproduce.images import Place, Trial, missing, recipe_of, trials_of
 from icelens.reproduce.runner import run_experiment
 from icelens.reproduce.store import circumstances, read_trials
@@ -234,3 +241,11 @@ def test_the_commit_is_that_of_these_sources_alone(tmp_path, monkeypatch):
     assert store.commit.__wrapped__() is None
     monkeypatch.setenv("ICELENS_COMMIT", "abc")
     assert store.commit.__wrapped__() == "abc"
+
+
+def test_a_family_of_experiments_goes_by_one_name():
+    assert expanded(["table1", "table2-cola"]) == [
+        *(n for n in names() if n.startswith("table1-")),
+        "table2-cola",
+    ]
+    assert expanded(["nonsense"]) == ["nonsense"]
