@@ -7,3 +7,28 @@ def one_thread_and_a_seed():
     """Two workers share two cores, and no test depends on the one before it."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
+
+
+class KilledError(Exception):
+    """What ends a run in the place of a kill."""
+
+
+@pytest.fixture
+def killed_run(monkeypatch):
+    """Runs a recipe into a folder and kills it at the checkpoint after as many as are let through."""
+    from icelens.train import driver, run_recipe
+
+    def run(recipe, folder, checkpoints, **settings):
+        save, calls = driver.save_checkpoint, []
+
+        def save_then_die(*arguments):
+            if len(calls) == checkpoints:
+                raise KilledError
+            calls.append(save(*arguments))
+
+        with monkeypatch.context() as patched:
+            patched.setattr(driver, "save_checkpoint", save_then_die)
+            with pytest.raises(KilledError):
+                run_recipe(recipe, folder, **settings)
+
+    return run

@@ -114,23 +114,10 @@ def test_dropout_draws_anew_in_every_recorded_step(tmp_path):
 @pytest.mark.gpu
 @pytest.mark.parametrize("added", [{}, ADDED[-1]], ids=lambda added: "+".join(added) or "plain")
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, monkeypatch, added, optimizer):
+def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, killed_run, added, optimizer):
     recipe = replace(CNN, augment="crop_flip", channels_last=True, optimizer=optimizer, **added)
     whole = train(recipe, tmp_path / "whole")
-    from icelens.train import driver
-
-    real, saved = driver.save_checkpoint, []
-
-    def save_and_stop(*arguments):
-        real(*arguments)
-        saved.append(1)
-        if len(saved) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(driver, "save_checkpoint", save_and_stop)
-    with pytest.raises(KeyboardInterrupt):
-        train(recipe, tmp_path / "stopped")
-    monkeypatch.undo()
+    killed_run(recipe, tmp_path / "stopped", 2, split=SPLIT)
     resumed = train(recipe, tmp_path / "stopped")
     for mine, theirs in zip(resumed.metrics(), whole.metrics(), strict=True):
         assert mine["loss"] == pytest.approx(theirs["loss"], rel=2e-3)

@@ -12,7 +12,6 @@ from torch import nn
 from icelens.errors import InputError
 from icelens.losses import LOSSES, ICELoss, Problem, make_loss
 from icelens.train import Recipe, Run, run_recipe
-from icelens.train import driver as driver_module
 from icelens.train import loop as loop_module
 from icelens.train.averaging import move_average, start_average
 from icelens.train.loop import advance, begin
@@ -182,26 +181,12 @@ class TestAveraging:
         assert run.metrics()[-1]["test_accuracy"] > 0.2
 
 
-class KilledError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("loss", ["ice_linear", "ice_power"])
 @pytest.mark.parametrize("saved", [0, 2])
-def test_all_three_killed_go_on_to_the_same_numbers(loss, saved, tmp_path, monkeypatch):
+def test_all_three_killed_go_on_to_the_same_numbers(loss, saved, tmp_path, killed_run):
     recipe = dataclasses.replace(ALL, loss=loss, augment="crop_flip")
     whole = run_recipe(recipe, tmp_path / "whole")
-    save, calls = driver_module.save_checkpoint, []
-
-    def save_then_die(*arguments):
-        if len(calls) == saved:
-            raise KilledError
-        calls.append(save(*arguments))
-
-    monkeypatch.setattr(driver_module, "save_checkpoint", save_then_die)
-    with pytest.raises(KilledError):
-        run_recipe(recipe, tmp_path / "killed")
-    monkeypatch.setattr(driver_module, "save_checkpoint", save)
+    killed_run(recipe, tmp_path / "killed", saved)
     resumed = run_recipe(recipe, tmp_path / "killed")
     for mine, theirs in zip(resumed.metrics(), whole.metrics(), strict=True):
         assert (mine["loss"], mine["test_accuracy"]) == (theirs["loss"], theirs["test_accuracy"])

@@ -9,7 +9,6 @@ from icelens.data import Examples, Split
 from icelens.errors import FileError, InputError, MissingFileError, TrainingError
 from icelens.losses import LOSSES
 from icelens.train import Recipe, Run, run_recipe
-from icelens.train import driver as driver_module
 from icelens.train.checkpoint import load_checkpoint, save_checkpoint
 from icelens.train.loop import batch_rows
 from icelens.train.task import choose_device, prepare
@@ -67,28 +66,14 @@ def test_the_same_seed_gives_the_same_numbers_and_another_does_not(tmp_path):
     assert not np.array_equal(first, other, equal_nan=True)
 
 
-class KilledError(Exception):
-    pass
-
-
 @pytest.mark.parametrize("saved", [0, 2])
 @pytest.mark.parametrize("loss", ["ice_linear", "dac", "elr", "forward"])
 @pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
-def test_a_killed_run_goes_on_to_the_same_numbers(loss, optimizer, saved, tmp_path, monkeypatch):
+def test_a_killed_run_goes_on_to_the_same_numbers(loss, optimizer, saved, tmp_path, killed_run):
     recipe = short(loss, optimizer=optimizer, augment="crop_flip")
     whole = run_recipe(recipe, tmp_path / "whole")
-    save, calls = driver_module.save_checkpoint, []
-
-    def save_then_die(*arguments):
-        if len(calls) == saved:
-            raise KilledError
-        calls.append(save(*arguments))
-
-    monkeypatch.setattr(driver_module, "save_checkpoint", save_then_die)
-    with pytest.raises(KilledError):
-        run_recipe(recipe, tmp_path / "killed")
+    killed_run(recipe, tmp_path / "killed", saved)
     assert not Run(tmp_path / "killed").finished
-    monkeypatch.setattr(driver_module, "save_checkpoint", save)
     resumed = run_recipe(recipe, tmp_path / "killed")
     assert [row["iteration"] for row in resumed.metrics()] == [row["iteration"] for row in whole.metrics()]
     for mine, theirs in zip(resumed.metrics(), whole.metrics(), strict=True):

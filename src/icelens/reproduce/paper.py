@@ -21,6 +21,7 @@ METHODS = {
     "ice_linear": "ICE-LIN",
     "ice_power": "ICE-POW",
 }
+ICE = {method: METHODS[method] for method in ("ice_linear", "ice_power")}
 _ROWS = {
     "cross_entropy": "94.91(0.43) 85.05(0.52) 80.40(1.25) 71.50(1.68) 68.34(0.82) 47.09(0.65)",
     "hard_bootstrapping": "97.30(0.28) 87.24(0.36) 84.21(1.01) 76.62(0.97) 75.97(0.45) 49.56(0.42)",

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 
 from icelens import progress
 from icelens.errors import InputError
+from icelens.reproduce.at_once import run_jobs
 from icelens.reproduce.experiment import Experiment
-from icelens.reproduce.images import Place, Trial, missing, run_trial, trials_of
+from icelens.reproduce.images import Place, missing, run_trial, trials_of
 from icelens.reproduce.text_experiment import run_text
 
 
@@ -33,7 +31,7 @@ def run_experiment(
         trials: how many seeds; 0 is as many as the experiment says.
         workers: trials at once, each in a process of its own.
         encoder: for text, a folder with a pretrained encoder, or its name on the hub.
-        told: is called with a line for each finished trial on images.
+        told: is called with a line for each finished trial.
     """
     if workers < 1:
         raise InputError(f"workers must be at least 1, got {workers}")
@@ -42,41 +40,13 @@ def run_experiment(
             raise InputError(
                 f"{experiment.title} needs an encoder: a folder, or its name on the hub (--encoder)"
             )
-        return run_text(experiment, place, encoder, methods=methods, trials=trials, workers=workers)
+        return run_text(
+            experiment, place, encoder, methods=methods, trials=trials, workers=workers, told=told
+        )
     todo = missing(experiment, trials_of(experiment, methods, trials), place)
-    done = 0
-    with progress.bar(f"trials of {experiment.title}", len(todo)) as tick:
-        for trial in _run(experiment, todo, place, workers):
-            done += 1
+    jobs = [(experiment, trial, place) for trial in todo]
+    with progress.bar(f"trials of {experiment.title}", len(jobs)) as tick:
+        for done, (_, trial, _) in enumerate(run_jobs(run_trial, jobs, workers), start=1):
             tick(1, note=f"{trial.method}, seed {trial.seed}")
-            told(f"{done} of {len(todo)} trials: {experiment.data}, {trial.method}, seed {trial.seed}")
-    return len(todo)
-
-
-def _run(experiment: Experiment, todo: Sequence[Trial], place: Place, workers: int) -> Iterator[Trial]:
-    """Run the trials, one after the other or several at once; each as it ends."""
-    if workers == 1:
-        for trial in todo:
-            run_trial(experiment, trial, place)
-            yield trial
-        return
-    # Fresh processes: a fork would share a CUDA context, which CUDA does not allow.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        workers, mp_context=context, initializer=share_cores, initargs=(workers,)
-    ) as pool:
-        running = {pool.submit(run_trial, experiment, trial, place): trial for trial in todo}
-        try:
-            for done in as_completed(running):
-                done.result()
-                yield running[done]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def share_cores(workers: int) -> None:
-    """Take this process's part of the CPU: threads of all, waiting for each other, would slow all down."""
-    import torch
-
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // workers))
+            told(f"{done} of {len(jobs)} trials: {experiment.data}, {trial.method}, seed {trial.seed}")
+    return len(jobs)

@@ -12,7 +12,6 @@ from icelens.errors import InputError, MissingFileError, unknown
 from icelens.reproduce import text_tables
 from icelens.reproduce.experiment import Experiment, names, read_experiment
 from icelens.reproduce.paper import DATA
-from icelens.reproduce.paper_text import TITLES
 from icelens.reproduce.store import read_trials
 from icelens.reproduce.tables import methods_rows, table1, table1_rows
 from icelens.reproduce.text_experiment import rows_path
@@ -55,17 +54,7 @@ def _image_table(found: Sequence[Mapping[str, Any]], data: Sequence[str], best: 
 
 
 def _text_table(found: Sequence[Mapping[str, Any]]) -> Group:
-    rows = [["task", "measure", "method", "ours", "n", "less cross entropy", "paper"]]
-    for cell in text_tables.summary(dict(record) for record in found):
-        rows.append([
-            TITLES[cell.data],
-            cell.measure,
-            cell.method,
-            f"{cell.mean:.2f}" + ("" if cell.deviation is None else f" ({cell.deviation:.2f})"),
-            str(cell.n),
-            "" if cell.difference is None else f"{cell.difference:+.2f}",
-            "" if cell.paper is None else f"{cell.paper:.2f}",
-        ])  # fmt: skip
+    rows = text_tables.summary_rows(text_tables.summary(dict(record) for record in found))
     return _table("GLUE, %: mean (standard deviation) on the dev set; the paper's encoder is BERT-base", rows)
 
 

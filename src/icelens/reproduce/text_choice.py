@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from icelens.reproduce.store import read_trial
+from icelens.reproduce.tables import markdown
 from icelens.reproduce.text_recipe import TextRecipe
 from icelens.reproduce.text_trials import Trial, run_missing
 
@@ -108,13 +109,12 @@ def choices_markdown(found: Sequence[Choice]) -> str:
     """The comparison in Markdown."""
     tasks = sorted({task for choice in found for task in choice.tasks})
     lines = [["method", *_COMPARED, "n", *tasks, "mean"]]
-    lines.append(["---"] * len(lines[0]))
     for choice in found:
         values = [getattr(choice.candidate, name) for name in _COMPARED]
         named = ["" if value is None else f"{value:g}" for value in values]
         scores = [f"{choice.tasks[task]:.2f}" if task in choice.tasks else "" for task in tasks]
         lines.append([choice.candidate.method, *named, str(choice.n), *scores, f"{choice.mean:.2f}"])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return markdown(lines)
 
 
 def _choice(candidate: Candidate, of: dict[str, list[float]]) -> Choice:

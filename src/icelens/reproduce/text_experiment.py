@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,12 @@ def run_text(
     methods: Sequence[str] = (),
     trials: int = 0,
     workers: int = 1,
+    told: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Run the trials that have no record yet; how many those were."""
+    """Run the trials that have no record yet; how many those were. `told` hears of each that is done."""
     wanted = text_trials(experiment, place, encoder, methods=methods, count=trials)
     missing = [trial for trial in wanted if not is_finished(trial)]
-    run_missing(missing, place.root, jobs=workers)
+    run_missing(missing, place.root, jobs=workers, told=told)
     return len(missing)
 
 

@@ -16,7 +16,9 @@ from icelens.errors import TrainingError
 from icelens.losses import ICELoss
 from icelens.reproduce.text_data import Tokens
 from icelens.reproduce.text_recipe import TextRecipe
-from icelens.train.capture import CapturedStep, side_stream
+from icelens.train.capture import CapturedStep, in_place, side_stream
+from icelens.train.loop import epoch_order
+from icelens.train.predict import mixed_precision
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,6 @@ def train(
     device = data.labels.device
     optimizer = _optimizer(recipe, model)
     training = Training(recipe, data, model, loss_fn, optimizer, torch.zeros((), device=device))
-    if recipe.captured and isinstance(loss_fn, ICELoss):
-        loss_fn.step_size = torch.zeros((), device=device)
     train_on = _captured(training) if recipe.captured else partial(_step, training)
     batches = math.ceil(len(rows) / recipe.batch_size)
     steps, done, losses = recipe.epochs * batches, 0, []
@@ -47,7 +47,7 @@ def train(
     stream = side_stream(device) if recipe.captured else nullcontext()
     with stream, progress.bar(f"{recipe.data} {recipe.method}", steps) as tick:
         for epoch in range(recipe.epochs):
-            for width, index in data.batches(_order(recipe.seed, epoch, rows), recipe.batch_size):
+            for width, index in data.batches(epoch_order(rows, recipe.seed, epoch), recipe.batch_size):
                 _set_rates(training, done / steps)
                 train_on(width, index)
                 done += 1
@@ -61,7 +61,7 @@ def _step(training: Training, width: int, index: Tensor) -> None:
     """One step of the optimizer on a batch."""
     recipe, data = training.recipe, training.data
     training.optimizer.zero_grad(set_to_none=True)
-    with mixed_precision(recipe, index.device):
+    with mixed_precision(index.device, recipe.precision, captured=recipe.captured):
         logits = training.model(**data.inputs_of(index, width)).logits
         loss = training.loss_fn(logits, data.labels[index], index)
     loss.backward()
@@ -86,16 +86,12 @@ def _captured(training: Training) -> Callable[[int, Tensor], None]:
 def _set_rates(training: Training, done: float) -> None:
     """Set the learning rate and, for ICE, the step of the confidences; `done` is the share of the run."""
     recipe = training.recipe
+    place = partial(in_place, training.running.device) if recipe.captured else lambda _, value: value
     for group in training.optimizer.param_groups:
-        group["lr"] = _put(group["lr"], recipe.learning_rate * (1 - done))
+        group["lr"] = place(group["lr"], recipe.learning_rate * (1 - done))
     if isinstance(training.loss_fn, ICELoss):
         size = recipe.step_size * (min(1.0, done / recipe.rise) if recipe.rise else 1.0)
-        training.loss_fn.step_size = _put(training.loss_fn.step_size, size)
-
-
-def _put(old: float | Tensor, value: float) -> float | Tensor:
-    """The value, in the tensor that a recorded step reads it from, where there is one."""
-    return old.fill_(value) if isinstance(old, Tensor) else value
+        training.loss_fn.step_size = place(training.loss_fn.step_size, size)
 
 
 def _mean_loss(training: Training, batches: int, epoch: int) -> float:
@@ -109,31 +105,15 @@ def _mean_loss(training: Training, batches: int, epoch: int) -> float:
     return mean
 
 
-def mixed_precision(recipe: TextRecipe, device: torch.device) -> torch.autocast:
-    """The context that model and loss run in."""
-    # A recorded step must cast the weights anew each time, since they have moved.
-    return torch.autocast(
-        device.type,
-        torch.bfloat16,
-        enabled=recipe.precision == "bfloat16",
-        cache_enabled=not recipe.captured,
-    )
-
-
 @torch.no_grad()
 def predict(recipe: TextRecipe, model: nn.Module, data: Tokens) -> Tensor:
     """log p of every row, (N, classes), float32, on the CPU. Rows of like length share a batch."""
     model.eval()
     order = data.lengths.argsort(stable=True)
-    with mixed_precision(recipe, data.labels.device):
+    with mixed_precision(data.labels.device, recipe.precision, captured=recipe.captured):
         logits = [model(**data.inputs_of(rows, width)).logits for width, rows in data.batches(order, 512)]
     log_p = torch.cat(logits).float().log_softmax(-1).cpu()
     return torch.empty_like(log_p).index_copy_(0, order, log_p)
-
-
-def _order(seed: int, epoch: int, rows: Tensor) -> Tensor:
-    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    return rows[torch.randperm(len(rows), generator=generator)]
 
 
 def _optimizer(recipe: TextRecipe, model: nn.Module) -> torch.optim.AdamW:

@@ -16,6 +16,7 @@ from icelens.data import Examples, load
 from icelens.data.glue import TASKS
 from icelens.errors import FileError, InputError, MissingFileError, unknown
 from icelens.reproduce.paper_text import LISTED, TABLE2, TITLES
+from icelens.reproduce.tables import markdown
 from icelens.reproduce.text_recipe import METHODS
 
 if TYPE_CHECKING:
@@ -83,8 +84,9 @@ def _cell(values: dict[tuple[str, str, str], list[float]], data: str, measure: s
     )
 
 
-def summary_markdown(cells: Sequence[Cell]) -> str:
-    """Table 2 in Markdown: mean (deviation) in percent, the number of trials, the paper's cell."""
+def summary_rows(cells: Sequence[Cell]) -> list[Sequence[str]]:
+    """Table 2 with its head: mean (deviation) in percent, the number of trials, the paper's cell."""
+    head = ("task", "measure", "method", "ours", "n", "less cross entropy", "paper")
     rows = [
         (
             TITLES[cell.data],
@@ -97,7 +99,7 @@ def summary_markdown(cells: Sequence[Cell]) -> str:
         )
         for cell in cells
     ]
-    return _markdown(("task", "measure", "method", "ours", "n", "less cross entropy", "paper"), rows)
+    return [head, *rows]
 
 
 def lowest(data: str, npz: Path | str, root: Path | str, n: int = 20) -> list[Suspect]:
@@ -152,7 +154,7 @@ def percentiles_markdown(found: dict[str, dict[int, float]]) -> str:
         )
         for data, of in found.items()
     ]
-    return _markdown(("task", "median", "index: percentile"), rows)
+    return markdown([("task", "median", "index: percentile"), *rows])
 
 
 def suspects_markdown(suspects: Sequence[Suspect]) -> str:
@@ -161,7 +163,7 @@ def suspects_markdown(suspects: Sequence[Suspect]) -> str:
         (str(s.index), s.label, s.guess, f"{s.confidence:.3g}", "<br>".join(_escaped(t) for t in s.texts))
         for s in suspects
     ]
-    return _markdown(("index", "label", "guess", "confidence", "text"), rows)
+    return markdown([("index", "label", "guess", "confidence", "text"), *rows])
 
 
 def suspects_coloured(data: str, suspects: Sequence[Suspect]) -> Table:
@@ -213,8 +215,3 @@ def _escaped(text: str) -> str:
     for character in "\\`*_<>|":
         text = text.replace(character, f"\\{character}")
     return text
-
-
-def _markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [header, ["---"] * len(header), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

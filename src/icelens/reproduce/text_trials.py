@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -14,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from icelens import progress
 from icelens.data import DATASETS
 from icelens.errors import FileError, InputError
 from icelens.files import replacing
+from icelens.reproduce.at_once import run_jobs
 from icelens.reproduce.store import circumstances, write_trial
 from icelens.reproduce.text import TextResult, run_text_trial
 from icelens.reproduce.text_data import TextTask, prepare_text
@@ -40,7 +37,13 @@ class Trial:
     keep_rows: bool = False
 
 
-def run_missing(trials: Sequence[Trial], root: Path | str, *, jobs: int = 1) -> None:
+def run_missing(
+    trials: Sequence[Trial],
+    root: Path | str,
+    *,
+    jobs: int = 1,
+    told: Callable[[str], None] = lambda _: None,
+) -> None:
     """Run the trials that have no record, the longest first.
 
     Several programs may share a folder of results: a record appears whole or not at all, and is looked for
@@ -50,28 +53,16 @@ def run_missing(trials: Sequence[Trial], root: Path | str, *, jobs: int = 1) -> 
         trials: what there should be.
         root: the folder that holds `glue`.
         jobs: processes. A small encoder leaves a GPU idle most of the time, so that a dozen can share it.
+        told: is called with a line for each finished trial.
     """
     if jobs < 1:
         raise InputError(f"jobs must be at least 1, got {jobs}")
     missing = sorted((trial for trial in trials if not is_finished(trial)), key=_length, reverse=True)
-    if jobs == 1 or len(missing) < 2:
-        for trial in missing:
-            run_one(trial, str(root))
-        return
-    jobs = min(jobs, len(missing))
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    # Spawned and not forked: a forked child cannot use CUDA.
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, spawn, torch.set_num_threads, (threads,)) as pool:
-        runs = [pool.submit(run_one, trial, str(root)) for trial in missing]
-        try:
-            with progress.bar("trials", len(runs)) as tick:
-                for run in as_completed(runs):
-                    run.result()
-                    tick(1)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    with progress.bar("trials", len(missing)) as tick:
+        ended = run_jobs(run_one, [(trial, str(root)) for trial in missing], jobs)
+        for done, (trial, _) in enumerate(ended, start=1):
+            tick(1)
+            told(f"{done} of {len(missing)} trials: {trial.path.stem}")
 
 
 def run_one(trial: Trial, root: str) -> None:

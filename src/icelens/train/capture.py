@@ -61,6 +61,13 @@ class CapturedStep:
         return graph, buffer
 
 
+def in_place(device: torch.device, old: float | Tensor, value: float) -> Tensor:
+    """The value in the tensor that a recorded step reads it from, which is made where there is none."""
+    if isinstance(old, Tensor) and old.device == device:
+        return old.fill_(value)
+    return torch.tensor(value, dtype=torch.float32, device=device)
+
+
 @contextmanager
 def side_stream(device: torch.device) -> Iterator[None]:
     """A stream of its own for all that happens inside: a graph cannot be recorded on the default one."""

@@ -18,7 +18,7 @@ from icelens.errors import InputError, TrainingError
 from icelens.losses import LOSSES, ICELoss, Method, Problem, find_method, make_loss, start_adaptation
 from icelens.models import Classifier, network
 from icelens.train.averaging import move_average, start_average
-from icelens.train.capture import CapturedStep, side_stream
+from icelens.train.capture import CapturedStep, in_place, side_stream
 from icelens.train.mixup import draw_share, mixed, mixed_loss
 from icelens.train.predict import accuracy, is_captured, log_probabilities, mixed_precision
 from icelens.train.recipe import Recipe
@@ -130,7 +130,7 @@ def step(recipe: Recipe, task: Task, state: State, rows: Tensor) -> None:
     loss_of: Callable[..., Tensor] = state.loss
     if recipe.mixup:
         x, loss_of = mixed(x, state.share), partial(mixed_loss, state.loss, share=state.share)
-    with mixed_precision(recipe, x.device):
+    with mixed_precision(x.device, recipe.precision, captured=is_captured(recipe, x.device)):
         if recipe.channels_last:
             x = x.contiguous(memory_format=torch.channels_last)
         loss: Tensor = loss_of(state.forward(x), labels, index)
@@ -175,7 +175,7 @@ def record(state: State) -> None:
 def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) -> None:
     """Set the learning rate, for ICE the step of the confidences, and the share of mixup."""
     device = state.running.device
-    place = partial(_in_place, device) if is_captured(recipe, device) else lambda _, value: value
+    place = partial(in_place, device) if is_captured(recipe, device) else lambda _, value: value
     rate = recipe.learning_rate * rate_factor(recipe, iteration, state.iterations)
     for group in state.optimizer.param_groups:
         group["lr"] = place(group["lr"], rate)
@@ -184,13 +184,6 @@ def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) ->
         state.loss.step_size = place(state.loss.step_size, size)
     if recipe.mixup:
         state.share.fill_(draw_share(recipe, iteration))
-
-
-def _in_place(device: torch.device, old: float | Tensor, value: float) -> Tensor:
-    """The value in the tensor that a recorded step reads it from, which is made where there is none."""
-    if isinstance(old, Tensor) and old.device == device:
-        return old.fill_(value)
-    return torch.tensor(value, dtype=torch.float32, device=device)
 
 
 def batch_rows(recipe: Recipe, task: Task, iteration: int) -> Tensor:
@@ -203,9 +196,13 @@ def batch_rows(recipe: Recipe, task: Task, iteration: int) -> Tensor:
 @lru_cache(maxsize=2)
 def _epoch_rows(task: Task, seed: int, epoch: int) -> Tensor:
     """The rows to train on in the order of an epoch, on the device."""
+    return epoch_order(task.train_rows, seed, epoch).to(task.device)
+
+
+def epoch_order(rows: Tensor, seed: int, epoch: int) -> Tensor:
+    """The rows in the order of an epoch: a function of the seed and the epoch alone."""
     generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-    order = torch.randperm(len(task.train_rows), generator=generator)
-    return task.train_rows[order].to(task.device)
+    return rows[torch.randperm(len(rows), generator=generator)]
 
 
 def batches_per_epoch(recipe: Recipe, task: Task) -> int:

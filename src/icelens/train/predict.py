@@ -17,14 +17,14 @@ def is_captured(recipe: Recipe, device: torch.device) -> bool:
     return device.type == "cuda" and not recipe.eager
 
 
-def mixed_precision(recipe: Recipe, device: torch.device) -> torch.autocast:
-    """Autocast as the recipe wants it, in training and in prediction."""
+def mixed_precision(device: torch.device, precision: str, *, captured: bool) -> torch.autocast:
+    """Autocast as a recipe wants it, in training and in prediction."""
     # A recorded step must cast the weights anew each time, since they have moved.
     return torch.autocast(
         device.type,
         torch.bfloat16,
-        enabled=recipe.precision == "bfloat16",
-        cache_enabled=not is_captured(recipe, device),
+        enabled=precision == "bfloat16",
+        cache_enabled=not captured,
     )
 
 
@@ -43,7 +43,8 @@ def log_probabilities(
     model.eval()
     rows = torch.arange(len(data)) if rows is None else rows
     layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
-    with mixed_precision(recipe, data.labels.device):
+    device = data.labels.device
+    with mixed_precision(device, recipe.precision, captured=is_captured(recipe, device)):
         parts = [
             method.predict(model(data.plain(part).contiguous(memory_format=layout)), classes)
             .float()

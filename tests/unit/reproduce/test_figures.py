@@ -17,7 +17,8 @@ from icelens.reproduce.figures import FIGURES, demo, demo_training, draw_all, li
 from icelens.reproduce.figures.belief import believed, best_confidence, log_belief
 from icelens.reproduce.figures.confidences import ridge_arrays, store_ridges
 from icelens.reproduce.figures.galleries import gallery_arrays, store_gallery
-from icelens.reproduce.figures.stored import DATA_NAMES, store, stored, stored_path
+from icelens.reproduce.figures.stored import store, stored, stored_path
+from icelens.reproduce.paper import DATA
 from icelens.train import Recipe, run_recipe
 
 TINY = Recipe(
@@ -330,7 +331,7 @@ def write_inputs(results, run):
 
 def test_every_figure_is_listed():
     assert set(THEORY) < set(FIGURES)
-    assert {f"least-confident-{data}" for data in DATA_NAMES} < set(FIGURES)
+    assert {f"least-confident-{data}" for data in DATA} < set(FIGURES)
     assert len(FIGURES) == len(THEORY) + 4 + 6
 
 

@@ -6,13 +6,14 @@ from text_files import write_task
 from icelens.data import load
 from icelens.errors import FileError, InputError, MissingFileError
 from icelens.reproduce.paper_text import LISTED
+from icelens.reproduce.tables import markdown
 from icelens.reproduce.text_tables import (
     Suspect,
     lowest,
     percentiles,
     percentiles_markdown,
     summary,
-    summary_markdown,
+    summary_rows,
     suspects_coloured,
     suspects_markdown,
 )
@@ -42,7 +43,7 @@ def test_cells_are_means_with_deviations_beside_the_paper():
     assert (second.method, second.deviation, second.paper) == ("ice_power", None, 89.54)
     assert second.difference == pytest.approx(4)
     assert [cell.measure for cell in others] == ["accuracy", "accuracy"]
-    table = summary_markdown([first, second])
+    table = markdown(summary_rows([first, second]))
     assert "| MRPC | f1 | cross_entropy | 82.00 (2.83) | 2 |  | 88.04 |\n" in table
     assert "| MRPC | f1 | ice_power | 86.00 | 1 | +4.00 | 89.54 |\n" in table
 

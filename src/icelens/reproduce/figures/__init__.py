@@ -15,8 +15,8 @@ from icelens.reproduce.figures.galleries import gallery_arrays, least_confident,
 from icelens.reproduce.figures.likelihood import contours_probability, contours_simplex
 from icelens.reproduce.figures.mixing import smoothing
 from icelens.reproduce.figures.models import noise_models
-from icelens.reproduce.figures.stored import DATA_NAMES
 from icelens.reproduce.figures.transitions import simplex_rows, simplex_transforms
+from icelens.reproduce.paper import DATA
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -45,7 +45,7 @@ FIGURES: dict[str, Callable[[Path], Figure]] = {
     "contours-simplex": contours_simplex,
     "smoothing": smoothing,
     "least-trusted-mnist": least_trusted,
-    **{f"least-confident-{data}": partial(least_confident, data=data) for data in DATA_NAMES},
+    **{f"least-confident-{data}": partial(least_confident, data=data) for data in DATA},
 }
 
 

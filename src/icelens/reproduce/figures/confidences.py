@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from icelens.errors import InputError
 from icelens.plots import ridgeline, style
-from icelens.reproduce.figures.stored import DATA_NAMES, METHOD_NAMES, store, stored
+from icelens.reproduce.figures.stored import store, stored
+from icelens.reproduce.paper import DATA, ICE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,12 +28,12 @@ HOW = "run `icelens reproduce run table1-{data}`, which keeps it"
 
 def ridgelines(results: Path) -> Figure:
     """C during training on half flipped labels; both transformations side by side, a data set in each row."""
-    return _grid(results, [[(data, method) for method in METHOD_NAMES] for data in SHOWN])
+    return _grid(results, [[(data, method) for method in ICE] for data in SHOWN])
 
 
 def ridgelines_all(results: Path) -> Figure:
     """C during training on half flipped labels, for all image data sets and both transformations."""
-    return _grid(results, [[(data, method) for data in row] for row in ROWS for method in METHOD_NAMES])
+    return _grid(results, [[(data, method) for data in row] for row in ROWS for method in ICE])
 
 
 @style()
@@ -45,7 +46,7 @@ def _grid(results: Path, panels: list[list[tuple[str, str]]]) -> Figure:
         for ax, (data, method) in zip(row, names, strict=True):
             arrays = stored(results, f"ridgeline_{data}_{method}", how=HOW.format(data=data))
             ridgeline(ax, arrays["confidence"], arrays["moved"], steps=arrays["iterations"].tolist())
-            ax.set_title(f"{DATA_NAMES[data]}, {METHOD_NAMES[method]}")
+            ax.set_title(f"{DATA[data]}, {ICE[method]}")
         row[0].set_ylabel("iteration")
     return figure
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from icelens.errors import InputError
 from icelens.plots import Caption, gallery, gallery_size, style
-from icelens.reproduce.figures.stored import DATA_NAMES, METHOD_NAMES, store, stored
+from icelens.reproduce.figures.stored import store, stored
+from icelens.reproduce.paper import DATA, ICE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
@@ -34,13 +35,13 @@ def least_confident(results: Path, data: str) -> Figure:
 
     galleries = {
         title: stored(results, f"gallery_{data}_{method}", how=HOW.format(data=data))
-        for method, title in METHOD_NAMES.items()
+        for method, title in ICE.items()
     }
     width, height = gallery_size(SHOWN, columns=COLUMNS, width=WIDTHS.get(data, 7.5))
     figure = Figure(figsize=(width, len(galleries) * (height + HEADING)))
     parts: Any = figure.subfigures(2 * len(galleries), 1, height_ratios=[HEADING, height] * len(galleries))
     for number, (title, arrays) in enumerate(galleries.items()):
-        _head(parts[2 * number], f"{DATA_NAMES[data]}, {title}", arrays)
+        _head(parts[2 * number], f"{DATA[data]}, {title}", arrays)
         gallery(parts[2 * number + 1], arrays["images"], _captions(arrays), columns=COLUMNS)
     return figure
 

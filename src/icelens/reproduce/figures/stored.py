@@ -14,17 +14,6 @@ from icelens.files import replacing
 
 Array = NDArray[Any]
 
-# As the paper writes them.
-DATA_NAMES = {
-    "mnist": "MNIST",
-    "fashion-mnist": "FMNIST",
-    "kmnist": "KMNIST",
-    "svhn": "SVHN",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-}
-METHOD_NAMES = {"ice_linear": "ICE-LIN", "ice_power": "ICE-POW"}
-
 
 def stored_path(results: Path, name: str) -> Path:
     """Where the arrays of a name lie.
