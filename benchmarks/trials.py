@@ -90,7 +90,7 @@ def timed_trial(job: tuple[Recipe, Any, int]) -> tuple[float, float]:
     recipe, barrier, seed = job
     split = random_split(recipe.data)
     with tempfile.TemporaryDirectory() as work:
-        short = replace(recipe, iterations=120, evaluations=1, seed=seed)
+        short = replace(recipe, iterations=120, warmup=0, evaluations=1, seed=seed)
         train(short, split, Path(work) / "short", replace(short, loss="cross_entropy"))
         barrier.wait()
         start = time.time()

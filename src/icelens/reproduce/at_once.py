@@ -8,18 +8,38 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar
 
+from icelens.errors import TrainingError
+
 Job = TypeVar("Job", bound=tuple[Any, ...])
 
 
-def run_jobs(function: Callable[..., None], jobs: Sequence[Job], workers: int) -> Iterator[Job]:
+def run_jobs(
+    function: Callable[..., None], jobs: Sequence[Job], workers: int, named: Callable[[Job], str]
+) -> Iterator[Job]:
     """Call the function with the arguments of each job; yield each job as it ends.
 
-    One worker is this process itself, in the order of the jobs. Where one fails, those not begun are dropped.
+    One worker is this process itself, in the order of the jobs. A training that fails is told when the others
+    are through; any other error, which would befall them too, drops those not begun.
     """
+    failed: list[str] = []
+    for job, result in _ended(function, jobs, workers):
+        try:
+            result()
+        except TrainingError as error:
+            failed.append(f"{named(job)}: {error}")
+        else:
+            yield job
+    if failed:
+        raise TrainingError(f"{len(failed)} of {len(jobs)} trials failed\n" + "\n".join(failed))
+
+
+def _ended(
+    function: Callable[..., None], jobs: Sequence[Job], workers: int
+) -> Iterator[tuple[Job, Callable[[], None]]]:
+    """Each job with a call that raises what it raised."""
     if workers == 1 or len(jobs) < 2:
         for job in jobs:
-            function(*job)
-            yield job
+            yield job, lambda job=job: function(*job)  # type: ignore[misc]
         return
     workers = min(workers, len(jobs))
     # Fresh processes: a fork would share a CUDA context, which CUDA does not allow.
@@ -28,11 +48,9 @@ def run_jobs(function: Callable[..., None], jobs: Sequence[Job], workers: int) -
         running = {pool.submit(function, *job): job for job in jobs}
         try:
             for done in as_completed(running):
-                done.result()
-                yield running[done]
-        except BaseException:
+                yield running[done], done.result
+        finally:
             pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def share_cores(workers: int) -> None:

@@ -8,7 +8,7 @@ from icelens import progress
 from icelens.errors import InputError
 from icelens.reproduce.at_once import run_jobs
 from icelens.reproduce.experiment import Experiment
-from icelens.reproduce.images import Place, missing, run_trial, trials_of
+from icelens.reproduce.images import Place, Trial, missing, run_trial, trials_of
 from icelens.reproduce.text_experiment import run_text
 
 
@@ -46,7 +46,12 @@ def run_experiment(
     todo = missing(experiment, trials_of(experiment, methods, trials), place)
     jobs = [(experiment, trial, place) for trial in todo]
     with progress.bar(f"trials of {experiment.title}", len(jobs)) as tick:
-        for done, (_, trial, _) in enumerate(run_jobs(run_trial, jobs, workers), start=1):
-            tick(1, note=f"{trial.method}, seed {trial.seed}")
-            told(f"{done} of {len(jobs)} trials: {experiment.data}, {trial.method}, seed {trial.seed}")
+        for done, job in enumerate(run_jobs(run_trial, jobs, workers, _named), start=1):
+            tick(1, note=_named(job))
+            told(f"{done} of {len(jobs)} trials: {_named(job)}")
     return len(jobs)
+
+
+def _named(job: tuple[Experiment, Trial, Place]) -> str:
+    experiment, trial, _ = job
+    return f"{experiment.data}, {trial.method}, seed {trial.seed}"

@@ -59,7 +59,8 @@ def run_missing(
         raise InputError(f"jobs must be at least 1, got {jobs}")
     missing = sorted((trial for trial in trials if not is_finished(trial)), key=_length, reverse=True)
     with progress.bar("trials", len(missing)) as tick:
-        ended = run_jobs(run_one, [(trial, str(root)) for trial in missing], jobs)
+        todo = [(trial, str(root)) for trial in missing]
+        ended = run_jobs(run_one, todo, jobs, lambda job: job[0].path.stem)
         for done, (trial, _) in enumerate(ended, start=1):
             tick(1)
             told(f"{done} of {len(missing)} trials: {trial.path.stem}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from icelens.errors import InputError
+from icelens.errors import InputError, TrainingError
 from icelens.reproduce import images, store
 from icelens.reproduce.experiment import (
     Experiment,
@@ -128,6 +128,16 @@ def test_the_same_seed_gives_the_same_number_at_once_or_one_after_the_other(plac
         for folder in (place.results, other.results)
     ]
     assert timeless[0] == timeless[1]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_trial_that_fails_does_not_stop_the_others(place, workers):
+    broken = dataclasses.replace(DIGITS, method={"gce": {"optimizer": "sgd", "learning_rate": 1e30}})
+    with pytest.raises(TrainingError, match=r"1 of 3 trials failed\ndigits, gce, seed 0: the loss is nan"):
+        run_experiment(
+            broken, place, methods=["gce", "cross_entropy", "sce"], trials=1, workers=workers
+        )
+    assert {r["method"] for r in read_trials(place.results, "table1")} == {"cross_entropy", "sce"}
 
 
 VARIANTS = dataclasses.replace(
