@@ -18,7 +18,7 @@ from icelens.reproduce.text_data import Tokens
 from icelens.reproduce.text_recipe import TextRecipe
 from icelens.train.capture import CapturedStep, in_place, side_stream
 from icelens.train.loop import epoch_order
-from icelens.train.predict import mixed_precision
+from icelens.train.predict import is_captured, mixed_precision
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,12 @@ def train(
     device = data.labels.device
     optimizer = _optimizer(recipe, model)
     training = Training(recipe, data, model, loss_fn, optimizer, torch.zeros((), device=device))
-    train_on = _captured(training) if recipe.captured else partial(_step, training)
+    captured = is_captured(recipe, device)
+    train_on = _captured(training) if captured else partial(_step, training)
     batches = math.ceil(len(rows) / recipe.batch_size)
     steps, done, losses = recipe.epochs * batches, 0, []
     model.train()
-    stream = side_stream(device) if recipe.captured else nullcontext()
+    stream = side_stream(device) if captured else nullcontext()
     with stream, progress.bar(f"{recipe.data} {recipe.method}", steps) as tick:
         for epoch in range(recipe.epochs):
             for width, index in data.batches(epoch_order(rows, recipe.seed, epoch), recipe.batch_size):
@@ -61,7 +62,7 @@ def _step(training: Training, width: int, index: Tensor) -> None:
     """One step of the optimizer on a batch."""
     recipe, data = training.recipe, training.data
     training.optimizer.zero_grad(set_to_none=True)
-    with mixed_precision(index.device, recipe.precision, captured=recipe.captured):
+    with mixed_precision(index.device, recipe.precision, captured=is_captured(recipe, index.device)):
         logits = training.model(**data.inputs_of(index, width)).logits
         loss = training.loss_fn(logits, data.labels[index], index)
     loss.backward()
@@ -86,7 +87,8 @@ def _captured(training: Training) -> Callable[[int, Tensor], None]:
 def _set_rates(training: Training, done: float) -> None:
     """Set the learning rate and, for ICE, the step of the confidences; `done` is the share of the run."""
     recipe = training.recipe
-    place = partial(in_place, training.running.device) if recipe.captured else lambda _, value: value
+    device = training.running.device
+    place = partial(in_place, device) if is_captured(recipe, device) else lambda _, value: value
     for group in training.optimizer.param_groups:
         group["lr"] = place(group["lr"], recipe.learning_rate * (1 - done))
     if isinstance(training.loss_fn, ICELoss):
@@ -110,7 +112,8 @@ def predict(recipe: TextRecipe, model: nn.Module, data: Tokens) -> Tensor:
     """log p of every row, (N, classes), float32, on the CPU. Rows of like length share a batch."""
     model.eval()
     order = data.lengths.argsort(stable=True)
-    with mixed_precision(data.labels.device, recipe.precision, captured=recipe.captured):
+    device = data.labels.device
+    with mixed_precision(device, recipe.precision, captured=is_captured(recipe, device)):
         logits = [model(**data.inputs_of(rows, width)).logits for width, rows in data.batches(order, 512)]
     log_p = torch.cat(logits).float().log_softmax(-1).cpu()
     return torch.empty_like(log_p).index_copy_(0, order, log_p)
@@ -124,5 +127,6 @@ def _optimizer(recipe: TextRecipe, model: nn.Module) -> torch.optim.AdamW:
         {"params": others, "weight_decay": 0.0},
     ]
     device = matrices[0].device
-    rate = torch.tensor(recipe.learning_rate, device=device) if recipe.captured else recipe.learning_rate
-    return torch.optim.AdamW(groups, rate, fused=device.type in ("cpu", "cuda"), capturable=recipe.captured)
+    captured = is_captured(recipe, device)
+    rate = torch.tensor(recipe.learning_rate, device=device) if captured else recipe.learning_rate
+    return torch.optim.AdamW(groups, rate, fused=device.type in ("cpu", "cuda"), capturable=captured)

@@ -26,7 +26,7 @@ class TextRecipe:
         max_gradient_norm: gradients longer than this are scaled down to it.
         max_length: tokens of a text or of a pair of texts.
         precision: "bfloat16", mixed, or "float32".
-        captured: record the steps as CUDA graphs, so that a GPU does not wait for Python.
+        eager: on a GPU, do not record the steps as CUDA graphs, though it then waits for Python.
         step_size: how far one visit moves a confidence logit; cross entropy has none.
         start: the confidence logit of every row at the start.
         rise: the share of the run over which the step grows from 0 to `step_size`. A model that has seen
@@ -48,7 +48,7 @@ class TextRecipe:
     max_gradient_norm: float = 1.0
     max_length: int = 128
     precision: str = "bfloat16"
-    captured: bool = False
+    eager: bool = False
     step_size: float = 1.0
     start: float = 0.0
     rise: float = 0.0

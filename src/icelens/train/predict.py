@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 from torch import Tensor, nn
 
@@ -12,7 +14,15 @@ from icelens.train.recipe import Recipe
 BATCH = 2000
 
 
-def is_captured(recipe: Recipe, device: torch.device) -> bool:
+class HasEager(Protocol):
+    """A recipe, of images or of text, as far as recording steps is concerned."""
+
+    @property
+    def eager(self) -> bool:
+        """Whether steps run one operation at a time."""
+
+
+def is_captured(recipe: HasEager, device: torch.device) -> bool:
     """Whether training steps are recorded as CUDA graphs."""
     return device.type == "cuda" and not recipe.eager
 

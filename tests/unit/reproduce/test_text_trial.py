@@ -204,8 +204,6 @@ def test_data_that_cannot_be_used_is_refused(tmp_path, encoder):
         run_text_trial(recipe(encoder, held_out=0.1), tmp_path)
     with pytest.raises(InputError, match="max_length is 256, but this encoder takes 128 tokens"):
         run_text_trial(recipe(encoder, max_length=256), tmp_path)
-    with pytest.raises(InputError, match="captured is for CUDA, but the device is cpu"):
-        run_text_trial(recipe(encoder, captured=True), tmp_path)
     (tmp_path / "glue/CoLA/dev.tsv").write_text("")
     with pytest.raises(InputError, match="data set 'cola' has no rows to test on"):
         run_text_trial(recipe(encoder), tmp_path)
