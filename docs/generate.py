@@ -1,19 +1,22 @@
 """Write the parts of the docs that are known already: commands, settings, losses, names, results.
 
-    python docs/generate.py           # rewrite them
-    python docs/generate.py --check   # leave with 1 if one of them is out of date
+    python docs/generate.py                # rewrite them
+    python docs/generate.py --check        # leave with 1 if one of them is out of date
+    python docs/generate.py --texts data   # rewrite them with the texts of the data sets in that folder
 
 A generated part stands between two comments, `<!-- generated: NAME -->` and `<!-- end -->`.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import inspect
 import re
 import statistics
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +29,21 @@ from icelens.reproduce import tables
 from icelens.reproduce.experiment import names as experiment_names
 from icelens.reproduce.experiment import read_experiment
 from icelens.reproduce.paper import DATA, METHODS
+from icelens.reproduce.paper_text import TITLES
 from icelens.reproduce.show import confused
-from icelens.reproduce.store import finished, read_trials
+from icelens.reproduce.store import finished, read_trials, trial_path
 from icelens.reproduce.tables import markdown
+from icelens.reproduce.text_choice import choices, choices_markdown
+from icelens.reproduce.text_listed import listed_markdown, medians_markdown
+from icelens.reproduce.text_rows import lowest, read_suspects, suspects_markdown, write_suspects
+from icelens.reproduce.text_tables import summary as table2_cells
+from icelens.reproduce.text_tables import summary_rows, verdict
 from icelens.train import SETTINGS, Recipe
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
+TASKS = ("cola", "sst2", "mrpc", "rte", "wnli")  # of GLUE, those that have been trained on
+TEXTS_OF = "ice_power"  # the paper's form on text
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -96,39 +107,89 @@ def detection() -> str:
 
 
 def summary() -> str:
-    """The first page's part of Table 1: what the paper compares ICE with, on the sets with ten trials."""
+    """The first page's part of Table 1: what ICE is compared with, and how well labels are told."""
     records = read_trials(RESULTS, "table1")
-    cells, data = tables.table1(records), ("mnist", "fashion-mnist")
-    rows = [["", *(head for name in data for head in (f"{DATA[name]}, paper", "ours", "AUROC"))]]
-    for method in ("cross_entropy", "hard_bootstrapping", "gce", "ice_linear", "ice_power"):
-        row = [METHODS[method]]
-        for name in data:
-            found = [r["auroc"] for r in records if (r["data"], r["method"]) == (name, method)]
-            cell = cells[name, method]
-            row += [tables.papers(cell.paper), tables.own(cell), f"{statistics.fmean(found):.4f}"]
-        rows.append(row)
+    data = ("mnist", "fashion-mnist", "cifar10")
+    shown = ("cross_entropy", "hard_bootstrapping", "gce", "ice_linear", "ice_power")
+    cells = {key: cell for key, cell in tables.table1(records).items() if key[1] in shown}
+    head, *body = tables.table1_rows(cells, data)
+    rows = [[head[0], *(text for name in head[1:] for text in (name, "AUROC"))]]
+    names = {METHODS[method]: method for method in shown}
+    for title, *row in body:
+        if title in names:
+            aurocs = [_auroc(records, name, names[title]) for name in data]
+            rows.append([title, *(text for pair in zip(row, aurocs, strict=True) for text in pair)])
     return markdown(rows).rstrip()
 
 
+def _auroc(records: list[dict[str, Any]], data: str, method: str) -> str:
+    found = [r["auroc"] for r in records if (r["data"], r["method"]) == (data, method)]
+    return f"{statistics.fmean(found):.4f}"
+
+
 def trials() -> str:
-    """Where and how long the trials ran."""
+    """Where and how long the trials of Table 1 ran."""
     rows = [["data", "trials", "hardware", "torch", "seconds of a trial, median"]]
     found = read_trials(RESULTS, "table1")
     for data in DATA:
         of = [record for record in found if record["data"] == data]
         if of:
-            hardware, torch = ({r["hardware"] for r in of}, {r["versions"]["torch"] for r in of})
-            seconds = statistics.median(record["seconds"] for record in of)
-            rows.append(
-                [
-                    DATA[data],
-                    str(len(of)),
-                    ", ".join(sorted(hardware)),
-                    ", ".join(sorted(torch)),
-                    f"{seconds:.0f}",
-                ]
-            )
+            rows.append([DATA[data], *_where(of, "torch")])
     return markdown(rows).rstrip()
+
+
+def _where(records: list[dict[str, Any]], *packages: str) -> list[str]:
+    """How many records, on which hardware, with which versions, and their median time."""
+    hardware = sorted({record["hardware"] for record in records})
+    versions = [sorted({record["versions"][name] for record in records}) for name in packages]
+    seconds = statistics.median(record["seconds"] for record in records)
+    return [str(len(records)), *(", ".join(found) for found in (hardware, *versions)), f"{seconds:.0f}"]
+
+
+def table2() -> str:
+    """Table 2 and whether ICE falls behind cross entropy in it."""
+    cells = table2_cells(read_trials(RESULTS, "table2"))
+    return f"{markdown(summary_rows(cells))}\n{verdict(cells)}"
+
+
+def table2_trials() -> str:
+    """Where and how long the trials of Table 2 ran, and with which encoder."""
+    rows = [["task", "encoder", "trials", "hardware", "torch", "transformers", "seconds of a trial, median"]]
+    found = read_trials(RESULTS, "table2")
+    for data in TASKS:
+        of = [record for record in found if record["data"] == data]
+        encoders = ", ".join(sorted({record["encoder"] for record in of}))
+        rows.append([TITLES[data], encoders, *_where(of, "torch", "transformers")])
+    return markdown(rows).rstrip()
+
+
+def table2_choice() -> str:
+    """The settings of the confidences that were compared on held-out training rows."""
+    return choices_markdown(choices(read_trials(RESULTS, "table2_choice"))).rstrip()
+
+
+def lowest_texts(data: str) -> str:
+    """The least trusted texts of a task."""
+    return suspects_markdown(read_suspects(_texts_path(data), _rows_path(data))).rstrip()
+
+
+def take_texts(root: Path) -> None:
+    """Keep the least trusted texts among the results: the data sets are not part of the repository."""
+    for data in TASKS:
+        write_suspects(_texts_path(data), lowest(data, _rows_path(data), root))
+
+
+def _rows_path(data: str) -> Path:
+    return trial_path(RESULTS, "table2", data, TEXTS_OF, 0).with_suffix(".npz")
+
+
+def _texts_path(data: str) -> Path:
+    return RESULTS / "table2_lowest" / f"{data}-{TEXTS_OF}.json"
+
+
+def speed() -> str:
+    """What benchmarks/trials.py printed."""
+    return f"```text\n{(RESULTS / 'trials_h200.txt').read_text(encoding='utf-8').rstrip()}\n```"
 
 
 def words() -> str:
@@ -159,6 +220,13 @@ PARTS: dict[str, Callable[[], str]] = {
     "trials": trials,
     "summary": summary,
     "words": words,
+    "speed": speed,
+    "table2": table2,
+    "table2_trials": table2_trials,
+    "table2_choice": table2_choice,
+    "listed_medians": lambda: medians_markdown(TASKS, RESULTS).rstrip(),
+    "listed": lambda: listed_markdown(TASKS, RESULTS).rstrip(),
+    **{f"lowest_{data}": partial(lowest_texts, data) for data in TASKS},
     "commands": commands,
     "settings": settings,
     "names": names,
@@ -219,7 +287,15 @@ def rewritten(text: str) -> str:
 
 def main() -> None:
     """Rewrite or check every page."""
-    check = "--check" in sys.argv
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true", help="rewrite nothing")
+    parser.add_argument("--texts", type=Path, metavar="FOLDER", help="the folder that holds glue")
+    arguments = parser.parse_args()
+    check = arguments.check
+    if arguments.texts:
+        take_texts(arguments.texts)
     stale = []
     for page in sorted([*DOCS.glob("*.md"), DOCS.parent / "README.md"]):
         text = page.read_text(encoding="utf-8")

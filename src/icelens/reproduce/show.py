@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icelens.errors import InputError, MissingFileError, unknown
-from icelens.reproduce import text_tables
 from icelens.reproduce.experiment import Experiment, names, read_experiment
 from icelens.reproduce.paper import DATA
 from icelens.reproduce.store import read_trials
 from icelens.reproduce.tables import methods_rows, table1, table1_rows
 from icelens.reproduce.text_experiment import rows_path
+from icelens.reproduce.text_listed import percentiles, percentiles_markdown
+from icelens.reproduce.text_rows import lowest, suspects_coloured
+from icelens.reproduce.text_tables import summary, summary_rows
 
 if TYPE_CHECKING:
     from rich.console import Group, RenderableType
@@ -54,17 +56,15 @@ def _image_table(found: Sequence[Mapping[str, Any]], data: Sequence[str], best: 
 
 
 def _text_table(found: Sequence[Mapping[str, Any]]) -> Group:
-    rows = text_tables.summary_rows(text_tables.summary(dict(record) for record in found))
+    rows = summary_rows(summary(dict(record) for record in found))
     return _table("GLUE, %: mean (standard deviation) on the dev set; the paper's encoder is BERT-base", rows)
 
 
 def _texts(experiment: Experiment, results: Path, root: Path, method: str) -> Iterator[RenderableType]:
     rows = rows_path(experiment, results, method)
     try:
-        yield text_tables.suspects_coloured(experiment.data, text_tables.lowest(experiment.data, rows, root))
-        yield text_tables.percentiles_markdown(
-            {experiment.data: text_tables.percentiles(experiment.data, rows)}
-        )
+        yield suspects_coloured(experiment.data, lowest(experiment.data, rows, root))
+        yield percentiles_markdown({experiment.data: percentiles(experiment.data, rows)})
     except MissingFileError as error:
         yield f"No list of texts: {error}"
 

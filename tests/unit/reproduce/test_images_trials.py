@@ -134,9 +134,7 @@ def test_the_same_seed_gives_the_same_number_at_once_or_one_after_the_other(plac
 def test_a_trial_that_fails_does_not_stop_the_others(place, workers):
     broken = dataclasses.replace(DIGITS, method={"gce": {"optimizer": "sgd", "learning_rate": 1e30}})
     with pytest.raises(TrainingError, match=r"1 of 3 trials failed\ndigits, gce, seed 0: the loss is nan"):
-        run_experiment(
-            broken, place, methods=["gce", "cross_entropy", "sce"], trials=1, workers=workers
-        )
+        run_experiment(broken, place, methods=["gce", "cross_entropy", "sce"], trials=1, workers=workers)
     assert {r["method"] for r in read_trials(place.results, "table1")} == {"cross_entropy", "sce"}
 
 

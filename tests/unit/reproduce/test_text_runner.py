@@ -41,7 +41,9 @@ def test_recipes_of_the_table_are_the_papers():
         recipe = text_recipe(experiment, "cross_entropy", "bert-base-cased")
         assert (recipe.data, recipe.epochs) == (data, epochs)
         assert (recipe.batch_size, recipe.weight_decay, recipe.learning_rate) == (32, 0.01, 5e-5)
-        assert text_recipe(experiment, "ice_linear", "x").step_size != recipe.step_size
+        for method, step_size in (("ice_linear", 1.0), ("ice_power", 4.0)):
+            ice = text_recipe(experiment, method, "x")
+            assert (ice.step_size, ice.start, ice.rise) == (step_size, 2.0, 1.0)
 
 
 def test_a_setting_that_is_none_is_refused():
