@@ -6,6 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from icelens.auditing.public import audit
+    from icelens.auditing.result import Audit
     from icelens.confidence import Confidence
     from icelens.data import Examples, Indexed, Split
     from icelens.errors import IcelensError
@@ -20,6 +22,7 @@ __all__ = [
     "LOSSES",
     "MODELS",
     "NOISES",
+    "Audit",
     "Confidence",
     "Examples",
     "ICELoss",
@@ -31,6 +34,7 @@ __all__ = [
     "Split",
     "__version__",
     "add_noise",
+    "audit",
     "make_loss",
     "network",
     "read_recipe",
@@ -38,6 +42,8 @@ __all__ = [
 ]
 
 _HOMES = {
+    "auditing.public": ("audit",),
+    "auditing.result": ("Audit",),
     "confidence": ("Confidence",),
     "data": ("Examples", "Indexed", "Split"),
     "errors": ("IcelensError",),

@@ -17,6 +17,7 @@ LAYERS = [
     {"losses", "noise"},
     {"data", "models", "plots"},
     {"train"},
+    {"auditing"},
     {"demo", "reproduce"},
     {"cli"},
     {"__main__"},

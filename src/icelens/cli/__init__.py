@@ -11,6 +11,7 @@ import typer
 
 from icelens import __version__, progress
 from icelens.cli import data, reproduce
+from icelens.cli.audit import audit
 from icelens.cli.demo import demo
 from icelens.cli.train import train
 from icelens.errors import DownloadError, IcelensError, TrainingError
@@ -24,6 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(demo)
+app.command()(audit)
 app.command()(train)
 app.add_typer(data.app, name="data")
 app.add_typer(reproduce.app, name="reproduce")
@@ -62,6 +64,9 @@ def main() -> None:
         sys.exit(130)
     except IcelensError as error:
         _leave(str(error), 1 if isinstance(error, TrainingError | DownloadError) else 2)
+    except OSError as error:  # a full disk, a folder that may not be written to
+        place = f"{error.filename}: " if error.filename else ""
+        _leave(f"{place}{error.strerror or error}", 1)
     except Exception as error:
         _leave(f"{type(error).__name__}: {error} (icelens --debug … shows where)", 1)
 

@@ -1,4 +1,8 @@
-"""What yields (x, label, index): readers of published data sets, and the wrapper for any other."""
+"""What yields (x, label, index): readers of published data sets, the wrapper for any other, and your own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from icelens.data.catalog import DATASETS
 from icelens.data.cifar10n import read_cifar10n
@@ -9,12 +13,18 @@ from icelens.data.download import fetch
 from icelens.data.examples import Examples, Split
 from icelens.data.idx import read_idx
 from icelens.data.indexed import Indexed
+from icelens.data.labelled import Labelled
 from icelens.data.source import Layout, Remote, Source
+
+if TYPE_CHECKING:
+    from icelens.data.own.images import open_image
+    from icelens.data.own.read import from_arrays, read_labelled
 
 __all__ = [
     "DATASETS",
     "Examples",
     "Indexed",
+    "Labelled",
     "Layout",
     "OnDevice",
     "Remote",
@@ -25,8 +35,24 @@ __all__ = [
     "digits",
     "fetch",
     "find",
+    "from_arrays",
     "get",
     "load",
+    "open_image",
     "read_cifar10n",
     "read_idx",
+    "read_labelled",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the readers of own data on first use: training on published data must not wait for pandas."""
+    if name in ("from_arrays", "read_labelled"):
+        from icelens.data.own import read
+
+        return getattr(read, name)
+    if name == "open_image":
+        from icelens.data.own import images
+
+        return images.open_image
+    raise AttributeError(f"module 'icelens.data' has no attribute '{name}'")

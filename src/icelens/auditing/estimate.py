@@ -1,0 +1,75 @@
+"""How many labels are wrong, with an interval; where; and what a review of n would find."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icelens.auditing.noise_model import NoiseModel, fit_noise_model
+from icelens.auditing.result import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RESAMPLES = 30
+ROWS = 20_000  # of a resample
+NORMAL_90 = 1.645
+# What the estimate is off by itself, as a share of it: measured on data sets with planted noise.
+OFF_BY = 0.13
+
+
+def estimate_errors(
+    trust: NDArray[np.float64],
+    log_p: NDArray[np.float32],
+    labels: NDArray[np.int64],
+    noise: NoiseModel,
+    seed: int,
+) -> Estimate:
+    """The number of wrong labels: expected by trust, with what resampling and the model itself leave open.
+
+    Args:
+        trust: (N,), of all examples.
+        log_p: (rows, classes), honest predictions, from which the noise model was fitted.
+        labels: (rows,), their given labels.
+        noise: that model.
+        seed: of the resampling.
+    """
+    errors = float((1 - trust).sum())
+    generator = np.random.default_rng(seed)
+    shares = []
+    for _ in range(RESAMPLES):
+        rows = generator.integers(len(labels), size=min(ROWS, len(labels)))
+        again = fit_noise_model(log_p[rows], labels[rows], sharpness=noise.sharpness)
+        shares.append(float(1 - again.right(log_p[rows], labels[rows]).mean()))
+    drawn = float(np.std(shares)) * len(trust) * np.sqrt(min(1.0, ROWS / len(labels)))
+    reach = NORMAL_90 * float(np.hypot(drawn, OFF_BY * errors))
+    # Less than one error is nothing that anyone can rule out.
+    return Estimate(errors, max(0.0, errors - reach), min(float(len(trust)), errors + max(reach, 1.0)))
+
+
+def confused_pairs(examples: pd.DataFrame) -> pd.DataFrame:
+    """For each label and guess that differ: the errors to expect and the issues, the most errors first."""
+    wrong = examples.assign(errors=1 - examples["trust"], issues=examples["is_issue"].astype(int))
+    wrong = wrong[wrong["label"].astype(str) != wrong["guess"].astype(str)]
+    pairs = wrong.groupby(["label", "guess"], observed=True)[["errors", "issues"]].sum().reset_index()
+    return pairs.sort_values("errors", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def by_class(examples: pd.DataFrame) -> pd.DataFrame:
+    """For each class its examples, the errors to expect among them, and the issues."""
+    counted = examples.assign(
+        examples=1, errors=1 - examples["trust"], issues=examples["is_issue"].astype(int)
+    )
+    return counted.groupby("label", observed=True)[["examples", "errors", "issues"]].sum().reset_index()
+
+
+def review_budgets(trust: NDArray[np.float64], wanted: int | None = None) -> pd.DataFrame:
+    """How many errors to expect among the n least trusted, for round n and the one that was asked for."""
+    import pandas as pd
+
+    found = np.cumsum(np.sort(1 - trust)[::-1])
+    round_numbers = [base * 10**power for power in range(1, 8) for base in (1, 2, 5)]
+    sizes = sorted({n for n in (*round_numbers, wanted or 1, len(trust)) if n <= len(trust)})
+    return pd.DataFrame({"n": sizes, "errors": [float(found[n - 1]) for n in sizes]})

@@ -1,0 +1,171 @@
+"""The folder of an audit: what was found, readable by others, and what a stopped audit goes on from."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from icelens.auditing.result import Audit, Estimate
+from icelens.data import Labelled
+from icelens.errors import FileError, InputError, MissingFileError
+from icelens.files import is_leftover, replacing
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class AuditFolder:
+    """Where an audit lies.
+
+    `recipe.json` settings and the fingerprint of the data; `examples.parquet` and `.csv` a row per example;
+    `audit.json` what is said of the whole; `history.npz` confidences during training; `report.html`. While
+    the audit goes on, `stages` holds the runs that are through; `audit.json` is written last.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.path = Path(folder)
+
+    @property
+    def stages(self) -> Path:
+        """Where finished runs are kept until the audit ends."""
+        return self.path / "stages"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the audit came to its end."""
+        return (self.path / "audit.json").exists()
+
+    def start(self, settings: dict[str, Any], data: Labelled) -> None:
+        """Make the folder, or check that it is that of the same audit."""
+        wanted = {"settings": settings, "data_fingerprint": fingerprint(data)}
+        recipe = self.path / "recipe.json"
+        if not recipe.exists():
+            if self.path.is_dir() and not all(is_leftover(file) for file in self.path.iterdir()):
+                raise InputError(f"{self.path} is not empty and holds no audit; give another folder (--out)")
+            _write_json(recipe, wanted)
+            return
+        there = _read_json(recipe)
+        if there.get("data_fingerprint") != wanted["data_fingerprint"]:
+            raise InputError(f"{self.path} holds an audit of other data; give another folder (--out)")
+        for name, value in settings.items():
+            old = there.get("settings", {}).get(name)
+            if old != value:
+                raise InputError(
+                    f"{self.path} holds an audit with {name}={old!r}, not {value!r}; "
+                    "give another folder (--out)"
+                )
+
+    def write(self, audit: Audit) -> None:
+        """Write all that was found; `audit.json`, which ends the audit, comes last."""
+        with replacing(self.path / "examples.parquet") as part:
+            audit.examples.to_parquet(part, index=False)
+        with replacing(self.path / "examples.csv") as part:
+            audit.examples.to_csv(part, index=False, float_format="%.6g")
+        if audit.history is not None:
+            with replacing(self.path / "history.npz") as part, part.open("wb") as file:
+                iteration, confidence = audit.history
+                np.savez_compressed(
+                    file, allow_pickle=False, iteration=iteration, confidence=confidence.astype(np.float16)
+                )
+        content = {
+            "estimate": dataclasses.asdict(audit.estimate),
+            "pairs": _records(audit.pairs.head(1000)),
+            "by_class": _records(audit.by_class),
+            "budgets": _records(audit.budgets),
+            "about": audit.about,
+        }
+        _write_json(self.path / "audit.json", content)
+        shutil.rmtree(self.stages, ignore_errors=True)
+
+    def read(self) -> Audit:
+        """The audit that lies in the folder."""
+        import pandas as pd
+
+        path = self.path / "audit.json"
+        if not path.exists():
+            raise MissingFileError(f"{path}: no such file; {self.path} holds no finished audit")
+        content = _read_json(path)
+        history = None
+        if (self.path / "history.npz").exists():
+            with np.load(self.path / "history.npz") as stored:
+                history = stored["iteration"], stored["confidence"].astype(np.float32)
+        try:
+            return Audit(
+                examples=pd.read_parquet(self.path / "examples.parquet"),
+                estimate=Estimate(**content["estimate"]),
+                pairs=pd.DataFrame(content["pairs"], columns=["label", "guess", "errors", "issues"]),
+                by_class=pd.DataFrame(content["by_class"], columns=["label", "examples", "errors", "issues"]),
+                budgets=pd.DataFrame(content["budgets"], columns=["n", "errors"]),
+                history=history,
+                about=content["about"],
+            )
+        except (KeyError, TypeError, OSError) as error:
+            raise FileError(f"{path}: not what an audit wrote: {error}") from None
+
+
+def fingerprint(data: Labelled) -> str:
+    """A hash of inputs, labels, classes and ids, by which an audit knows its data again."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(json.dumps([data.kind, list(data.classes), len(data)]).encode())
+    digest.update(np.ascontiguousarray(data.labels).data)
+    digest.update("\0".join(map(str, data.ids)).encode("utf-8", "surrogatepass"))
+    for part in _bytes_of(data.inputs):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _bytes_of(inputs: Any) -> Any:
+    """The content of the inputs, part by part; of image files their names, sizes and times."""
+    import pandas as pd
+    import scipy.sparse
+
+    if isinstance(inputs, np.ndarray):
+        yield np.ascontiguousarray(inputs).data.cast("B")
+    elif scipy.sparse.issparse(inputs):
+        yield from (
+            np.ascontiguousarray(part).data.cast("B") for part in (inputs.indptr, inputs.indices, inputs.data)
+        )
+    elif isinstance(inputs, pd.DataFrame):
+        yield json.dumps([str(column) for column in inputs]).encode()
+        for name in inputs:
+            yield pd.util.hash_pandas_object(inputs[name], index=False).to_numpy().data.cast("B")
+    else:
+        for item in inputs:
+            yield _identity(item)
+
+
+def _identity(item: Any) -> bytes:
+    if isinstance(item, Path):
+        status = item.stat()
+        return f"{item.name} {status.st_size} {status.st_mtime_ns}\0".encode("utf-8", "surrogatepass")
+    if isinstance(item, tuple):
+        return ("\x1f".join(item) + "\0").encode("utf-8", "surrogatepass")
+    content: bytes = item.read() if hasattr(item, "read") else bytes(str(item), "utf-8")
+    return content
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows as JSON can hold them."""
+    rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records"))
+    return rows
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as part:
+        part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileError(f"{path}: not readable: {error}") from None
+    if not isinstance(content, dict):
+        raise FileError(f"{path}: not what an audit wrote")
+    return content

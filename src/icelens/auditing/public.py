@@ -1,0 +1,76 @@
+"""`icelens.audit`: from arrays, tables or texts to what is wrong with their labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icelens.auditing.audit import audit_labelled
+from icelens.auditing.folder import AuditFolder
+from icelens.auditing.result import Audit
+
+if TYPE_CHECKING:
+    from icelens.data import Labelled
+
+
+def audit(
+    X: Any,
+    y: Any = None,
+    *,
+    ids: Any = None,
+    seed: int = 0,
+    device: str = "auto",
+    backbone: str | Path | None = None,
+    budget: int | None = None,
+    out: str | Path | None = None,
+) -> Audit:
+    """Find the labels that are probably wrong: one ordinary run ranks all examples.
+
+    Args:
+        X: features (N, width), embeddings that you have, a sparse matrix, a DataFrame, uint8 images, a list
+            of texts or of pairs of texts, or a torch data set that yields (x, y).
+        y: (N,), the given labels: strings, integers or booleans. None for a data set that yields them.
+        ids: (N,), a name for each example; row numbers where left out.
+        seed: of networks, order and folds. The same seed gives the same numbers on the same machine.
+        device: "auto", "cpu", "cuda", ...
+        backbone: an encoder of transformers, a folder or a name on the hub; for texts and images.
+        budget: how many examples you can look at; `Audit.budgets` then says how many errors to expect.
+        out: a folder for the table, the report and, should it be stopped, what it goes on from.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[7] = 2  # the first fifty are of class 0
+    >>> audit(X, y).suspects(1)["index"].item()
+    7
+    """
+    from icelens.data import from_arrays
+
+    return run_audit(
+        from_arrays(X, y, ids=ids), seed=seed, device=device, backbone=backbone, budget=budget, out=out
+    )
+
+
+def run_audit(
+    data: Labelled,
+    *,
+    seed: int = 0,
+    device: str = "auto",
+    backbone: str | Path | None = None,
+    budget: int | None = None,
+    out: str | Path | None = None,
+    report: bool = True,
+) -> Audit:
+    """Audit data that was read already, into a folder if one is given; an audit that lies there is read."""
+    if out is None:
+        return audit_labelled(data, seed=seed, device=device, backbone=backbone, budget=budget)
+    from icelens.auditing.report import write_report
+
+    folder = AuditFolder(out)
+    folder.start({"seed": seed, "backbone": None if backbone is None else str(backbone)}, data)
+    if not folder.finished:
+        settings = {"seed": seed, "device": device, "backbone": backbone, "budget": budget}
+        folder.write(audit_labelled(data, **settings, stages=folder.stages))  # type: ignore[arg-type]
+    found = folder.read()
+    if report:
+        write_report(found, data, folder.path / "report.html")
+    return found

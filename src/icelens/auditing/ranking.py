@@ -1,0 +1,85 @@
+"""From predictions to a ranking, from a ranking to trust, and from trust to a list of issues."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from icelens.auditing.noise_model import NoiseModel
+from icelens.auditing.result import AMBIGUOUS, MISLABELLED
+
+Array = NDArray[np.float64]
+
+# How far the channel is believed: 1 is Bayes' rule. The channel also holds what the network confuses by
+# itself, and full belief would take hard examples of two classes that look alike for flips.
+BELIEF = 0.3
+CHUNK = 100_000
+
+
+def suspicion_score(log_p: NDArray[np.float32], labels: NDArray[np.int64], noise: NoiseModel) -> Array:
+    """log p_y against the classes that the label may have come from, (rows,); low = suspicious.
+
+    log p_y − log ‖p_a · (rate_a · channel[a, y])^BELIEF‖₂ over a ≠ y: between the margin over the best other
+    class and the odds of the label, weighted by where flips come from.
+    """
+    with np.errstate(divide="ignore"):
+        weight = BELIEF * np.log(noise.rate[:, None] * noise.channel)
+    np.fill_diagonal(weight, -np.inf)
+    parts = [
+        _score(log_p[start : start + CHUNK], labels[start : start + CHUNK], weight, noise.sharpness)
+        for start in range(0, len(labels), CHUNK)
+    ]
+    return np.concatenate(parts)
+
+
+def _score(log_p: NDArray[np.float32], labels: NDArray[np.int64], weight: Array, sharpness: float) -> Array:
+    scaled = sharpness * log_p.astype(np.float64)
+    others = 2 * (scaled + weight.T[labels])
+    top = others.max(1)
+    norm = 0.5 * (top + np.log(np.exp(others - top[:, None]).sum(1)))
+    score: Array = scaled[np.arange(len(labels)), labels] - norm
+    return score
+
+
+def trust_of(score: Array, known: NDArray[np.int64], right: Array) -> Array:
+    """The probability that each label is right: what honest predictions say, made to rise with the score.
+
+    Args:
+        score: (N,), of all examples.
+        known: (rows,), the examples that have honest predictions.
+        right: (rows,), the probability by those that the label is right.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    curve = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(score[known], right)
+    steps: Array = curve.predict(score)
+    # Steps of equal trust are put in the order of the score, by less than anyone would see.
+    order = np.argsort(np.argsort(score, kind="stable"), kind="stable") / max(1, len(score) - 1)
+    return np.clip(steps * (1 - 2e-6) + 1e-6 * (1 + order - 0.5), 0, 1)
+
+
+def issues_of(trust: Array) -> NDArray[np.bool_]:
+    """Which labels to list: the first n by trust with the best expected F1 of all n.
+
+    With e_i = 1 − trust_i, F1 of the first n is about 2·Σ_{i≤n} e_i / (n + Σ_i e_i).
+    """
+    order = np.argsort(trust, kind="stable")
+    wrong = 1 - trust[order]
+    f1 = 2 * wrong.cumsum() / (np.arange(1, len(trust) + 1) + wrong.sum())
+    issues = np.zeros(len(trust), dtype=bool)
+    issues[order[: int(f1.argmax()) + 1]] = True
+    return issues & (trust < LEAST_WORTH)
+
+
+# A label that is right with more than this is not worth a look, however few suspects there are.
+LEAST_WORTH = 0.8
+
+
+def kinds_of(
+    log_p: NDArray[np.float32], guess: NDArray[np.int64], labels: NDArray[np.int64], issues: NDArray[np.bool_]
+) -> NDArray[np.object_]:
+    """ "mislabelled" where the model is sure of another class, "ambiguous" where it is torn, "" elsewhere."""
+    sure = (np.exp(log_p.max(1)) >= 0.5) & (guess != labels)
+    kinds = np.where(sure, MISLABELLED, AMBIGUOUS).astype(object)
+    kinds[~issues] = ""
+    return kinds

@@ -1,0 +1,99 @@
+"""Small pictures of images: decoded, shrunk and encoded anew, so that nothing else of a file gets in."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+# Longest side and quality, the best first; the first that fits into the bytes of a picture is taken.
+RUNGS = ((160, 80), (160, 60), (128, 60), (96, 60), (96, 40), (72, 40), (56, 30))
+LOSSLESS = 48  # up to this side every pixel of an image counts, and few bytes hold them all
+# Formats that Pillow decodes by itself. Others start programs (EPS) or are documents of their own.
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "MPO", "ICO", "TGA", "JPEG2000", "AVIF")
+
+
+def picture(image: Any, room: int) -> str | None:
+    """A data URI of about `room` bytes at most, or None where the image cannot be read.
+
+    Args:
+        image: a path, or a uint8 array (height, width) or (height, width, channels).
+        room: bytes that the URI may take; the smallest size is taken where none fits.
+    """
+    try:
+        return _fitting(_from_array(image) if isinstance(image, np.ndarray) else _from_file(image), room)
+    # Pillow raises errors of many kinds on damaged files, some of them Python's own.
+    except Exception:
+        return None
+
+
+def is_coarse(image: str) -> bool:
+    """Whether a data URI holds an image of few pixels, which is not to be smoothed when it is enlarged."""
+    return image.startswith("data:image/png")
+
+
+def _from_file(path: Any) -> Image:
+    from PIL import Image, ImageOps
+
+    with warnings.catch_warnings():
+        # An image that Pillow takes for an attack on memory counts as unreadable; other oddities do not.
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("error", Image.DecompressionBombWarning)
+        known = [name for name in FORMATS if name in _registered()]
+        with Image.open(path, formats=known) as file:
+            file.draft("RGB", (2 * RUNGS[0][0],) * 2)
+            return ImageOps.exif_transpose(_eight_bits(file))
+
+
+def _registered() -> set[str]:
+    from PIL import Image
+
+    Image.init()
+    return set(Image.OPEN)
+
+
+def _from_array(pixels: NDArray[Any]) -> Image:
+    from PIL import Image
+
+    if pixels.ndim == 3:
+        # Pillow knows 1, 3 and 4 channels; of others the first says most.
+        pixels = pixels if pixels.shape[-1] in (3, 4) else pixels[..., 0]
+    return Image.fromarray(np.ascontiguousarray(pixels.astype(np.uint8)))
+
+
+def _eight_bits(image: Image) -> Image:
+    """RGB or RGBA; deeper greys are stretched from their least to their greatest value."""
+    if image.mode.startswith(("I", "F")):
+        deep = np.asarray(image, dtype=np.float64)
+        low, high = np.nanmin(deep), np.nanmax(deep)
+        return _from_array(np.nan_to_num((deep - low) / max(high - low, 1e-12)) * 255)
+    transparent = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
+    return image.convert("RGBA" if transparent else "RGB")
+
+
+def _fitting(image: Image, room: int) -> str:
+    if max(image.size) <= LOSSLESS:
+        uri = _uri(image, "png", optimize=True)
+        if len(uri) <= room:
+            return uri
+    for side, quality in RUNGS:
+        image.thumbnail((side, side))
+        uri = _uri(image, "webp", quality=quality, method=4)
+        if len(uri) <= room:
+            break
+    return uri
+
+
+def _uri(image: Image, kind: str, **settings: Any) -> str:
+    encoded = io.BytesIO()
+    # Metadata of the file, such as where a photograph was taken, stays behind.
+    image.info = {}
+    image.save(encoded, format=kind, **settings)
+    return f"data:image/{kind};base64,{base64.b64encode(encoded.getvalue()).decode()}"

@@ -1,0 +1,56 @@
+"""What an audit found: a row for every example, and what it says of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import NDArray
+
+MISLABELLED, AMBIGUOUS = "mislabelled", "ambiguous"
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number of wrong labels with its 90 % interval."""
+
+    errors: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The result of an audit.
+
+    Args:
+        examples: a row per example in the order of the data: `id`, `index`, `label` and `guess` (categories,
+            the same for both), `confidence` (C), `p_label` and `p_guess` (the model's probability of either),
+            `trust` (the probability that the given label is right; low = suspicious), `kind`
+            ("mislabelled", "ambiguous", or "" where there is no issue), `is_issue`.
+        estimate: how many labels are wrong.
+        pairs: the label given, the class it should be, how many errors of that kind are expected and how many
+            issues there are, the most frequent first: columns `label`, `guess`, `errors`, `issues`.
+        by_class: for each class `label`, `examples`, `errors`, `issues`.
+        budgets: how many errors to expect in the first n of the list: columns `n`, `errors`.
+        history: confidences during training of a sample of examples: `iteration` (snapshots,), `confidence`
+            (snapshots, sample), or None.
+        about: what was audited and how: name, kind, model, epochs, seconds, seed, versions, and `said`, the
+            lines that were told on the way. JSON can hold it.
+    """
+
+    examples: pd.DataFrame
+    estimate: Estimate
+    pairs: pd.DataFrame
+    by_class: pd.DataFrame
+    budgets: pd.DataFrame
+    history: tuple[NDArray[np.int64], NDArray[np.float32]] | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def suspects(self, n: int | None = None) -> pd.DataFrame:
+        """The examples by trust, the least trusted first: n of them, or all that are issues."""
+        ranked = self.examples.sort_values("trust", kind="stable")
+        return ranked.head(n) if n is not None else ranked[ranked["is_issue"]]

@@ -1,0 +1,81 @@
+"""The runs of an audit, each kept as soon as it is through, so that an audit that was stopped goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from icelens.auditing.fit import Fit, fit
+from icelens.auditing.inputs import Inputs, Plan
+from icelens.files import replacing
+
+SMALL = 10_000  # examples; below, honest predictions are made for all, in folds
+FOLDS = 4
+HELD_OUT = 0.25  # of more examples than that
+SHORTER = 0.8  # and trained on the rest this much shorter
+
+
+@dataclass(frozen=True, eq=False)
+class Honest:
+    """Predictions by networks that had not seen the label: the rows, and log p of each, (rows, classes)."""
+
+    rows: NDArray[np.int64]
+    log_p: NDArray[np.float32]
+
+
+def whole_run(inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None) -> Fit:
+    """One ordinary run on all examples; the ranking is read from it."""
+    return _kept(folder, "whole", lambda: fit(inputs, labels, classes, seed=seed, title="training on all"))
+
+
+def honest_runs(inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None) -> Honest:
+    """Honest predictions: of all examples where they are few, else of a quarter of them."""
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    parts = folds(labels.cpu(), order, FOLDS)
+    if len(labels) >= SMALL:
+        parts, plan = parts[:1], _shorter(inputs.plan())
+    else:
+        plan = inputs.plan()
+    found = []
+    for number, part in enumerate(parts):
+        title = f"part {number + 1} of {len(parts)} left out" if len(parts) > 1 else "a quarter left out"
+        run = partial(fit, inputs, labels, classes, rows=_others(part, len(labels)), read=part, plan=plan)
+        found.append(_kept(folder, f"part{number}", partial(run, seed=seed, title=title)))
+    return Honest(torch.cat(parts).numpy(), np.concatenate([run.log_p for run in found]))
+
+
+def _others(part: Tensor, examples: int) -> Tensor:
+    mask = torch.ones(examples, dtype=torch.bool)
+    mask[part] = False
+    return mask.nonzero().squeeze(1)
+
+
+def folds(labels: Tensor, order: Tensor, count: int) -> list[Tensor]:
+    """The rows dealt out in `count` parts, class by class, so that each has its share of every class."""
+    dealt = order[labels[order].argsort(stable=True)]
+    return [dealt[number::count].sort().values for number in range(count)]
+
+
+def _shorter(plan: Plan) -> Plan:
+    return Plan(max(1, round(SHORTER * plan.epochs)), plan.batch_size, plan.learning_rate, plan.weight_decay)
+
+
+def _kept(folder: Path | None, name: str, make: Callable[[], Fit]) -> Fit:
+    """The run of that name from the folder, or made and put there."""
+    if folder is None:
+        return make()
+    path = folder / f"{name}.npz"
+    if not path.exists():
+        run = make()
+        arrays = {key: value for key, value in vars(run).items() if value is not None}
+        with replacing(path) as part, part.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+    with np.load(path) as stored:
+        return Fit(stored["log_p"], stored["confidence"], stored["iteration"], stored["history"])

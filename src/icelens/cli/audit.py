@@ -1,0 +1,125 @@
+"""`icelens audit`: from a file of labels to the list of those that are wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from icelens.auditing.result import Audit
+
+
+def audit(
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV, TSV, JSONL, Parquet, Arrow or .npz; a folder saved by Hugging Face's datasets; or a "
+            "folder of images in folders named after their class.",
+            show_default=False,
+        ),
+    ],
+    label: Annotated[str | None, typer.Option(help="Column of the labels.", show_default=False)] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of the texts; twice for pairs of texts.", show_default=False),
+    ] = None,
+    image: Annotated[str | None, typer.Option(help="Column of image files.", show_default=False)] = None,
+    features: Annotated[
+        list[str] | None,
+        typer.Option(help="A column to learn from; may be given several times.", show_default=False),
+    ] = None,
+    id: Annotated[
+        str | None, typer.Option(help="Column that names each example.", show_default=False)
+    ] = None,
+    backbone: Annotated[
+        str | None,
+        typer.Option(
+            help="An encoder of transformers for texts or images: a folder, or its name on the hub.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the audit; one that was stopped goes on. NAME-audit where left out.",
+            show_default=False,
+        ),
+    ] = None,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:1, or auto: a GPU where there is one.")
+    ] = "auto",
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many examples you can look at: says how many errors that will find.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of networks, order and folds.")] = 0,
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    drop_unlabelled: Annotated[
+        bool, typer.Option("--drop-unlabelled", help="Leave out rows without a label.")
+    ] = False,
+    keep_rare: Annotated[
+        bool, typer.Option("--keep-rare", help="Keep classes of which there is one example only.")
+    ] = False,
+    skip_broken: Annotated[
+        bool, typer.Option("--skip-broken", help="Leave out images that cannot be opened.")
+    ] = False,
+) -> None:
+    """Rank the labels of a data set by how far they can be trusted, and write a report to look at.
+
+    For example: icelens audit reviews.csv --label sentiment --text review
+    """
+    from icelens.auditing.public import run_audit
+    from icelens.auditing.summary import print_summary
+    from icelens.data import read_labelled
+
+    data = read_labelled(
+        path, label=label, text=tuple(text or ()), image=image, features=tuple(features or ()), id=id,
+        drop_unlabelled=drop_unlabelled, keep_rare=keep_rare, skip_broken=skip_broken,
+    )  # fmt: skip
+    for line in data.said:
+        typer.echo(line, err=True)
+    folder = out or Path(f"{_stem(path)}-audit")
+    found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder)
+    if json:
+        typer.echo(_json(found, folder, budget))
+        return
+    print_summary(found, data)
+    if budget:
+        typer.echo(f"In the first {budget:,} of the list, expect {_expected(found, budget):,.0f} errors.")
+    typer.echo(
+        f"\nLook at {folder / 'report.html'}; all examples are in {folder / 'examples.csv'} and .parquet."
+    )
+
+
+def _stem(path: Path) -> str:
+    """The name without its suffixes: reviews.csv.gz is `reviews`."""
+    return path.resolve().name.split(".", 1)[0] or "data"
+
+
+def _expected(found: Audit, budget: int) -> float:
+    """Errors to expect among the least trusted, whatever budget the stored audit was made for."""
+    return float((1 - found.suspects(budget)["trust"]).sum())
+
+
+def _json(found: Audit, folder: Path, budget: int | None) -> str:
+    import dataclasses
+    import json
+
+    content: dict[str, Any] = {
+        "estimate": dataclasses.asdict(found.estimate),
+        "examples": len(found.examples),
+        "issues": int(found.examples["is_issue"].sum()),
+        "about": found.about,
+        "suspects": json.loads(found.suspects(budget or 20).to_json(orient="records")),
+        "report": str(folder / "report.html"),
+        "table": str(folder / "examples.parquet"),
+    }
+    if budget:
+        content["expected_errors"] = _expected(found, budget)
+    return json.dumps(content, indent=1)

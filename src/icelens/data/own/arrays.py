@@ -1,0 +1,246 @@
+"""Arrays and lists in memory: what they hold, as `Labelled.inputs` holds it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+
+from icelens.data.own.features import build_features, finite
+from icelens.data.own.origin import Origin, brief, counted, listed, sound
+from icelens.data.own.profile import few_values
+from icelens.data.own.table import is_string, plain
+
+# Grey and colour, then colour with transparency: an image is more often 4 pixels high than transparent.
+CHANNELS = ((1, 3), (4,))
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Inputs, what they are, and what was decided."""
+
+    kind: str
+    inputs: Any
+    said: tuple[str, ...] = ()
+
+
+def find_inputs(X: Any, origin: Origin) -> Found:
+    """Texts, images or features, by the type of what is handed in."""
+    if isinstance(X, pd.DataFrame):
+        return _frame(X, origin)
+    if isinstance(X, pd.Series | pd.Index):
+        X = X.to_numpy(dtype=object) if X.dtype.kind not in "biuf" else X.to_numpy()
+    if scipy.sparse.issparse(X):
+        return _sparse(X, origin)
+    channels_first = isinstance(X, torch.Tensor)
+    if isinstance(X, torch.Tensor):
+        X = _numpy(X)
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return _numbers(X, origin, channels_first)
+    return _list(X, origin)
+
+
+def column_of(values: Any, origin: Origin, what: str) -> Any:
+    """A one-dimensional list, array, Series or tensor as a pyarrow array.
+
+    Where types are mixed, all become strings.
+    """
+    if isinstance(values, pd.DataFrame):
+        values = values.squeeze(axis=1)
+    if isinstance(values, torch.Tensor):
+        values = _numpy(values)
+    if isinstance(values, np.ndarray):
+        values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+        if values.ndim != 1:
+            hint = f"; one-hot labels become classes by {what}.argmax(1)" if values.ndim == 2 else ""
+            raise origin.error(f"{what} must have one value per row, got shape {values.shape}{hint}")
+    elif isinstance(values, list | tuple):
+        values = [
+            value.item() if hasattr(value, "item") and not isinstance(value, str) else value
+            for value in values
+        ]
+    elif not isinstance(values, pd.Series | pd.Index | pd.Categorical | pa.Array | pa.ChunkedArray):
+        raise origin.error(f"{what} must be a list, array, Series or tensor, got {type(values).__name__}")
+    return _arrow(values, origin, what)
+
+
+def _arrow(values: Any, origin: Origin, what: str) -> Any:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ndarray) and values.dtype.kind == "S":
+        values = np.char.decode(values, "utf-8", "replace")
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
+        cells = list(values)
+    if any(isinstance(cell, list | tuple | dict | np.ndarray | complex) for cell in cells):
+        raise origin.error(f"{what} must hold strings, integers or booleans, got {brief(cells[0])}")
+    return pa.array([None if _missing(cell) else sound(str(cell)) for cell in cells], pa.string())
+
+
+def _missing(value: Any) -> bool:
+    return (
+        value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and np.isnan(value))
+    )
+
+
+def _numpy(tensor: torch.Tensor) -> NDArray[Any]:
+    tensor = tensor.detach().cpu()
+    # numpy has no bfloat16.
+    array: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+    return array
+
+
+def _frame(X: pd.DataFrame, origin: Origin) -> Found:
+    names = [str(name) for name in X.columns]
+    if not names:
+        raise origin.error(f"{origin.inputs} has no columns")
+    places = {name: place for place, name in enumerate(names)}
+    if len(places) < len(names):
+        raise origin.error(f"{origin.inputs} has two columns of the same name; rename one")
+
+    def column(name: str) -> Any:
+        array = _arrow(X.iloc[:, places[name]], origin, f"column {brief(name)}")
+        return plain(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
+
+    wordy = [name for name in names if is_string(column(name).type) and not few_values(column(name))]
+    kept = [name for name in names if name not in wordy]
+    if not kept:
+        raise origin.error(
+            f"{origin.inputs} has no numbers or categories; to learn from text hand in one column, "
+            f"such as {origin.inputs}[{brief(wordy[0])}]"
+        )
+    said = (f"left out: {listed(wordy)} (too many different values)",) if wordy else ()
+    return Found("table", build_features(kept, column, origin), said)
+
+
+def _sparse(X: Any, origin: Origin) -> Found:
+    matrix = scipy.sparse.csr_matrix(X) if X.ndim == 2 else X
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise origin.error(
+            f"{origin.inputs} must be a matrix of numbers, got {matrix.dtype} of shape {matrix.shape}"
+        )
+    matrix = matrix.astype(np.float32, copy=False)
+    wrong = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(wrong):
+        row = int(np.searchsorted(matrix.indptr, wrong[0], side="right")) - 1
+        column, value = matrix.indices[wrong[0]], matrix.data[wrong[0]]
+        raise origin.error(
+            f"{origin.inputs}: row {row:,}, column {column:,} is {value}; every number must be there and "
+            "finite"
+        )
+    if not matrix.count_nonzero():
+        raise origin.error(f"{origin.inputs}: features hold only constants: every number is 0")
+    return Found("table", matrix)
+
+
+def _numbers(X: NDArray[Any], origin: Origin, channels_first: bool) -> Found:
+    if X.ndim in (3, 4):
+        return _images(X, origin, channels_first)
+    if X.ndim != 2 or not X.shape[1]:
+        hint = "; for one feature give X[:, None]" if X.ndim == 1 else ""
+        raise origin.error(f"{origin.inputs} must be (rows, features) or images, got shape {X.shape}{hint}")
+    # Values beyond float32 become infinite and are told.
+    with np.errstate(over="ignore"):
+        matrix = finite(X.astype(np.float32, copy=False), origin, f"{origin.inputs}: ")
+    if len(matrix) and _constant(matrix):
+        raise origin.error(f"{origin.inputs}: features hold only constants: every row is the same")
+    return Found("table", matrix)
+
+
+def _constant(matrix: NDArray[np.float32]) -> bool:
+    return not any((matrix[start : start + 4096] != matrix[0]).any() for start in range(0, len(matrix), 4096))
+
+
+def _images(X: NDArray[Any], origin: Origin, channels_first: bool) -> Found:
+    if not X.size:
+        raise origin.error(f"{origin.inputs} holds images without pixels, shape {X.shape}")
+    said: tuple[str, ...] = ()
+    if X.dtype != np.uint8:
+        said = ("images from 0 to 1 are read as 0 to 255",) if X.dtype.kind == "f" else ()
+        X = _pixels(X, origin)
+    if X.ndim == 4:
+        X, moved = _channels_last(X, origin, channels_first)
+        said += moved
+    return Found("image", X, said)
+
+
+def _pixels(X: NDArray[Any], origin: Origin) -> NDArray[np.uint8]:
+    if X.dtype.kind == "f" and float(X.min()) >= 0 and float(X.max()) <= 1:  # NaN is neither
+        return (X * 255).round().astype(np.uint8)
+    if X.dtype.kind in "iu" and int(X.min()) >= 0 and int(X.max()) <= 255:
+        return X.astype(np.uint8)
+    raise origin.error(
+        f"{origin.inputs} of shape {X.shape} must be images, uint8 or floats from 0 to 1, but is {X.dtype} "
+        f"from {X.min()} to {X.max()}; leave normalization out, or give features as (rows, features)"
+    )
+
+
+def _channels_last(
+    X: NDArray[np.uint8], origin: Origin, first: bool
+) -> tuple[NDArray[np.uint8], tuple[str, ...]]:
+    """Images as numpy and Pillow have them, channels last; those of torch have them first."""
+    axes = (1, 3) if first else (3, 1)
+    axis = next((axis for counts in CHANNELS for axis in axes if X.shape[axis] in counts), None)
+    if axis is None:
+        raise origin.error(f"{origin.inputs} of shape {X.shape} must be images with 1, 3 or 4 channels")
+    move = axis == 1
+    X = np.ascontiguousarray(np.moveaxis(X, 1, 3)) if move else X
+    said = (f"images have {counted(X.shape[3], 'channel')} first",) if move else ()
+    return (X[..., 0] if X.shape[3] == 1 else X), said
+
+
+def _list(X: Any, origin: Origin) -> Found:
+    """Texts, pairs of texts, paths of images, or rows of numbers."""
+    if isinstance(X, np.ndarray):
+        X = X.astype(str).tolist() if X.dtype.kind in "SU" else X.tolist()
+    if not isinstance(X, list | tuple):
+        raise origin.error(
+            f"{origin.inputs} must be an array, matrix, DataFrame, tensor or list, got {type(X).__name__}"
+        )
+    if X and all(isinstance(item, os.PathLike) for item in X):
+        return Found("image", [Path(item) for item in X])
+    if any(isinstance(item, str) or (isinstance(item, list | tuple) and _strings(item)) for item in X):
+        return texts(X, origin)
+    try:
+        array = np.array([_numpy(row) if isinstance(row, torch.Tensor) else row for row in X])
+    except (ValueError, TypeError):
+        raise origin.error(f"{origin.inputs} must hold rows of equal length") from None
+    if array.dtype.kind not in "biuf":
+        raise origin.error(
+            f"{origin.inputs} must hold numbers or texts, got {brief(X[0]) if len(X) else 'nothing'}"
+        )
+    return _numbers(array, origin, channels_first=False)
+
+
+def _strings(item: Any) -> bool:
+    return any(isinstance(part, str) for part in item)
+
+
+def texts(X: list[Any] | tuple[Any, ...], origin: Origin) -> Found:
+    """Tuples of one or two strings; a text that is missing is empty."""
+    rows = [tuple(item) if isinstance(item, list | tuple) else (item,) for item in X]
+    found = []
+    for row, parts in enumerate(rows):
+        if len(parts) != len(rows[0]) or not 1 <= len(parts) <= 2:
+            raise origin.error(
+                f"{origin.inputs}: row {row:,} has {counted(len(parts), 'text')}; every row must have one, "
+                "or every row two"
+            )
+        if not all(isinstance(part, str) or _missing(part) for part in parts):
+            raise origin.error(
+                f"{origin.inputs}: row {row:,} is {brief(parts)}, expected texts as in other rows"
+            )
+        found.append(tuple("" if _missing(part) else sound(part) for part in parts))
+    empty = sum(not "".join(parts).strip() for parts in found)
+    if empty == len(found):
+        raise origin.error(f"{origin.inputs}: every text is empty")
+    return Found("text", found, (f"{counted(empty, 'row')} without text",) if empty else ())

@@ -1,0 +1,119 @@
+"""What the contents of a column tell about its use."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow import types
+
+from icelens.data.own.table import is_string, strings
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
+SAMPLE = 5_000
+LONG, MIXED, DENSE = 20, 0.5, 8
+MOST_CATEGORIES = 1_000
+# Scripts that write words without spaces between them: Thai to Khmer, kana, Chinese, Hangul.
+SPACELESS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+
+
+def sample(column: Any) -> list[Any]:
+    """Values from all over a column, the missing ones left out."""
+    step = max(1, len(column) // SAMPLE)
+    rows = pa.array(np.arange(0, len(column), step))
+    return [value for value in pc.take(column, rows).to_pylist() if value is not None]
+
+
+def is_text(column: Any, *, named: bool) -> bool:
+    """Whether a column of strings is clearly text: words, mostly long, mostly different.
+
+    One that has a name for texts need not be long.
+    """
+    texts = sample(column)
+    if not texts or len(set(texts)) < MIXED * len(texts):
+        return False
+    wordy = sum(bool(re.search(r"\S\s+\S", text)) for text in texts) > MIXED * len(texts)
+    dense = sum(bool(SPACELESS.search(text)) for text in texts) > MIXED * len(texts)
+    length = sum(map(len, texts)) / len(texts)
+    return (wordy and (named or length > LONG)) or (dense and (named or length > DENSE))
+
+
+def ends_like_images(column: Any) -> bool:
+    """Whether all strings of a column look like the names of image files."""
+    texts = sample(column)
+    return bool(texts) and all(text.lower().endswith(SUFFIXES) for text in texts)
+
+
+def holds_image_files(column: Any, folder: Path) -> bool:
+    """Whether a column names image files, of which one of the first is there."""
+    return ends_like_images(column) and any(os.path.isfile(folder / text) for text in sample(column)[:20])
+
+
+def few_values(column: Any) -> bool:
+    """Whether strings repeat so often that they are categories.
+
+    >>> few_values(pa.array(["red", "blue"] * 5)), few_values(pa.array(["Ann", "Bob", "Cy"]))
+    (True, False)
+    """
+    values = distinct(column)
+    rows = len(column) - column.null_count
+    return 0 < values <= min(MOST_CATEGORIES, rows / 2) and (values <= 20 or values <= rows / 20)
+
+
+def distinct(column: Any) -> int:
+    """How many different values a column has, missing ones aside."""
+    if types.is_dictionary(column.type):
+        column = strings(column)
+    return int(pc.count_distinct(column, mode="only_valid").as_py())
+
+
+def constant(column: Any) -> bool:
+    """Whether all values that are there are the same, or none is there."""
+    if types.is_dictionary(column.type) or is_string(column.type):
+        return distinct(column) < 2
+    for part in (column.slice(0, 100), column):  # most often the first rows tell
+        bounds = pc.min_max(_without_nan(part))
+        if not bounds["min"].equals(bounds["max"]):
+            return False
+    return True
+
+
+def counts_rows(column: Any) -> bool:
+    """Whether a column of integers goes up by one from row to row: its order says nothing of the example."""
+    if len(column) < 2 or column.null_count or not _whole(column):
+        return False
+    numbers = column.cast(pa.float64(), safe=False).to_numpy()
+    return bool((np.diff(numbers) == 1).all())
+
+
+def same_as(column: Any, codes: NDArray[np.int64]) -> bool:
+    """Whether each value of a column stands for one label and each label for one value."""
+    classes = int(codes.max()) + 1
+    if types.is_floating(column.type) and not _whole(column):
+        return False
+    if len(set(sample(column.slice(0, SAMPLE)))) > classes:
+        return False
+    labelled = codes >= 0
+    encoded = (column if types.is_dictionary(column.type) else column.dictionary_encode()).combine_chunks()
+    values = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)[labelled]
+    pairs = np.unique(np.stack([values, codes[labelled]]), axis=1)
+    return bool(pairs.shape[1] == classes == len(np.unique(pairs[0])) and values.min() >= 0)
+
+
+def _whole(column: Any) -> bool:
+    if types.is_integer(column.type):
+        return True
+    if not types.is_floating(column.type):
+        return False
+    head = np.array(sample(column.slice(0, 100)), dtype=np.float64)
+    return bool(np.isfinite(head).all() and (head == np.round(head)).all())
+
+
+def _without_nan(column: Any) -> Any:
+    return pc.filter(column, pc.is_finite(column)) if types.is_floating(column.type) else column

@@ -1,0 +1,228 @@
+"""CSV and TSV: cells as they are written, and errors that name the line."""
+
+import csv
+import gzip
+
+import numpy as np
+import pytest
+from own_files import LABELS, REVIEWS, TEXTS, write_csv, write_tsv
+
+from icelens.data import read_labelled
+from icelens.errors import FileError, InputError
+
+ROWS = "text,label\nIt was late and broken.,bad\nA good one.,good\nNot again.,bad\nI like it a lot.,good\n"
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+@pytest.mark.parametrize(("delimiter", "said"), [(";", "';'"), ("\t", "tabs"), ("|", "'|'")])
+def test_another_delimiter_is_noticed_and_told(tmp_path, delimiter, said):
+    data = read_labelled(write_csv(tmp_path / "a.csv", REVIEWS, delimiter=delimiter))
+    assert data.inputs == [(text,) for text in TEXTS]
+    assert data.said[0] == f"fields are separated by {said}"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+def test_line_ends_quotes_and_marks_do_not_matter(tmp_path, end, quoting, bom):
+    path = write_csv(tmp_path / "a.csv", REVIEWS, lineterminator=end, quoting=quoting)
+    path.write_bytes(bom + path.read_bytes())
+    assert read_labelled(path).inputs == [(text,) for text in TEXTS]
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_blank_lines_are_no_rows(tmp_path, quote):
+    lines = [quote + line + quote if "," not in line else line for line in ROWS.splitlines()]
+    path = write(tmp_path / "a.csv", "\n\n" + "\n\n".join(lines) + "\n\n\n" + f"{quote}x y z{quote},bad")
+    data = read_labelled(path)
+    assert len(data) == 5
+    assert data.inputs[0] == ("It was late and broken.",)
+    assert data.inputs[4] == ("x y z",)
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+def test_labels_ids_and_texts_stay_as_they_are_written(tmp_path, quoting):
+    columns = {
+        "id": ["01", "1", "1.0", "NA"],
+        "text": ["null", "NaN", "1e5", " x "],
+        "label": ["NA", "None", "NA", "None"],
+    }
+    data = read_labelled(write_csv(tmp_path / "a.csv", columns, quoting=quoting), text="text")
+    assert data.ids.tolist() == columns["id"]
+    assert data.inputs == [("null",), ("NaN",), ("1e5",), (" x ",)]
+    assert data.classes == ("NA", "None")
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        (["01", "1", "01", "1"], ("01", "1")),
+        (["10", "9", "9", "10"], ("9", "10")),
+        (["1.0", "10.0", "2.0", "1.0", "2.0", "10.0"], ("1", "2", "10")),
+        (["True", "False", "True", "False"], ("False", "True")),
+        (["b", "a", "B", "B", "a", "b"], ("B", "a", "b")),
+    ],
+)
+def test_classes_are_in_natural_order(tmp_path, labels, classes):
+    columns = {"size": [i * 0.5 for i in range(len(labels))], "label": labels}
+    data = read_labelled(write_csv(tmp_path / "a.csv", columns))
+    assert data.classes == classes
+    whole = {f"{float(name):.1f}" if "." in labels[0] else name for name in classes}
+    assert {labels[row] for row in range(len(labels))} == whole
+    told = [line for line in data.said if "whole numbers" in line]
+    assert bool(told) == ("." in labels[0])
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_words_for_missing_numbers_are_told(tmp_path, quote):
+    path = write(
+        tmp_path / "a.csv", f"age,zip,label\n31,01234,{quote}a{quote}\n?,01234,b\n NA ,99999,a\n4.5,01234,b\n"
+    )
+    data = read_labelled(path)
+    np.testing.assert_array_equal(data.inputs["age"], np.array([31, np.nan, np.nan, 4.5], dtype=np.float32))
+    assert data.inputs["zip"].tolist() == ["01234", "01234", "99999", "01234"]
+    assert any(line.startswith("'age': '?', ' NA ' (2 cells) taken as missing") for line in data.said)
+
+
+def test_a_number_that_turns_into_a_word_far_down_makes_a_category(tmp_path):
+    sizes = ["1", "2"] * 500 + ["big"] * 4
+    data = read_labelled(write_csv(tmp_path / "a.csv", {"size": sizes, "label": ["a", "b", "b", "a"] * 251}))
+    assert data.inputs["size"].tolist() == sizes
+
+
+def test_an_infinite_number_is_told(tmp_path):
+    path = write_csv(tmp_path / "a.csv", {"size": ["1", "2", "-inf", "4"], "label": ["a", "b", "a", "b"]})
+    with pytest.raises(InputError, match="column 'size', row 2 is -inf; every number must be finite"):
+        read_labelled(path)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_decimal_commas_are_numbers_where_fields_are_parted_by_semicolons(tmp_path, quote):
+    path = write(tmp_path / "a.csv", f"size;label\n1,5;{quote}a{quote}\n-2;b\n0,25;a\n?;b\n")
+    data = read_labelled(path)
+    np.testing.assert_array_equal(data.inputs["size"], np.array([1.5, -2, 0.25, np.nan], dtype=np.float32))
+
+
+def test_large_integers_are_kept_apart(tmp_path):
+    times = [1_600_000_001, 1_600_000_002, 1_600_000_009, 1_600_000_004]
+    data = read_labelled(write_csv(tmp_path / "a.csv", {"time": times, "label": ["a", "b", "a", "b"]}))
+    assert data.inputs["time"].tolist() == times
+
+
+class TestQuotes:
+    def test_fields_may_hold_lines_and_delimiters(self, tmp_path):
+        texts = ['a, "b"\nc and more', "d;e\r\nf", "g\th", 'only a " quote']
+        columns = {"text": texts, "label": ["x", "y", "x", "y"]}
+        assert read_labelled(write_csv(tmp_path / "a.csv", columns), text="text").inputs == [
+            (t,) for t in texts
+        ]
+
+    def test_a_quote_in_a_tsv_may_be_a_letter(self, tmp_path):
+        path = write(
+            tmp_path / "a.tsv", 'text\tlabel\n" No , he said\tx\n5" screen\ty\n" a " b\tx\nfine\ty\n'
+        )
+        data = read_labelled(path, text="text")
+        assert [text for (text,) in data.inputs] == ['" No , he said', '5" screen', '" a " b', "fine"]
+        assert data.said[0].startswith("quotes are read as letters")
+
+    def test_a_broken_quote_names_its_line(self, tmp_path):
+        path = write(tmp_path / "a.csv", 'text,label\n"a\nb",x\n"never closed,y\nc,x\n')
+        with pytest.raises(FileError, match=r"a\.csv: line 4: a quote opens there that is not closed"):
+            read_labelled(path)
+
+    def test_a_ragged_line_of_a_tsv_with_quotes_as_letters_is_named(self, tmp_path):
+        path = write(tmp_path / "a.tsv", 'text\tlabel\n" No , he said\tx\nfine\n')
+        with pytest.raises(FileError, match=r"a\.tsv: line 3 has 1 fields, expected 2"):
+            read_labelled(path)
+
+    def test_a_field_may_be_longer_than_the_parser_likes(self, tmp_path):
+        long = "many words " * 20_000
+        columns = {"text": [long, "b c", f'"{long}', "d e"], "label": ["x", "y", "x", "y"]}
+        limit = csv.field_size_limit()
+        assert read_labelled(write_csv(tmp_path / "a.csv", columns), text="text").inputs[2] == (f'"{long}',)
+        assert csv.field_size_limit() == limit
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("gz", [False, True])
+def test_a_ragged_line_is_named(tmp_path, quote, gz):
+    content = f"text,label\na,x\nb,{quote}y{quote}\n\nc,x,z\n".encode()
+    path = write(tmp_path / ("a.csv.gz" if gz else "a.csv"), gzip.compress(content) if gz else content)
+    with pytest.raises(FileError, match=r"line 5 has 3 fields, expected 2"):
+        read_labelled(path)
+
+
+@pytest.mark.parametrize("gz", [False, True])
+@pytest.mark.parametrize("at", [0, 3_000, 5_000_000])
+def test_bytes_that_are_not_utf8_are_found_where_they_are(tmp_path, gz, at):
+    rows = b"text,label\n" + b"a,x\n" * (at // 4) + b"caf\xe9,x\n"
+    path = write(tmp_path / ("a.csv.gz" if gz else "a.csv"), gzip.compress(rows, 1) if gz else rows)
+    place, line = 11 + at // 4 * 4 + 3, 2 + at // 4
+    with pytest.raises(
+        FileError, match=rf"not UTF-8 text at byte {place:,} \(line {line:,}\); save the file as UTF-8"
+    ):
+        read_labelled(path)
+
+
+def test_a_letter_cut_at_the_end_is_not_utf8(tmp_path):
+    with pytest.raises(FileError, match=r"not UTF-8 text at byte 12 \(line 2\)"):
+        read_labelled(write(tmp_path / "a.csv", b"text,label\na\xc3"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"text,label\na\0b,x\n", r"a NUL byte at byte 12 \(line 2\)"),
+        (ROWS.encode("utf-16"), "this is UTF-16 text; save the file as UTF-8"),
+        (b"PK\x03\x04\x14\0\0\0\x08\0\xff", "this is a zip archive or Excel file; save the sheet as CSV"),
+        (gzip.compress(ROWS.encode()), r"this is gzipped; let its name end in \.gz"),
+        (b"", "empty file, no rows"),
+        (b"\xef\xbb\xbf\n \n", "empty file, no rows"),
+        (b"text,label\n", "a header line but no rows"),
+        (b'"text","label"\n\n', "a header line but no rows"),
+        (b"text,label,text\na,x,b\n", r"two columns are called 'text' \(columns 1 and 3\); rename one, or"),
+    ],
+)
+def test_what_is_no_table_is_told(tmp_path, content, message):
+    with pytest.raises(FileError, match=r"a\.csv: " + message):
+        read_labelled(write(tmp_path / "a.csv", content))
+
+
+class TestWithoutHeader:
+    rows = [  # noqa: RUF012
+        ["gj04", "1", "", TEXTS[0]],
+        ["gj04", "0", "*", TEXTS[1]],
+        ["bc01", "1", "", TEXTS[2]],
+        ["bc01", "0", "*", TEXTS[4]],
+    ]
+
+    def path(self, tmp_path, rows):
+        return write(tmp_path / "cola.tsv", "".join("\t".join(row) + "\n" for row in rows))
+
+    def test_columns_are_counted_from_one(self, tmp_path):
+        data = read_labelled(self.path(tmp_path, self.rows), label="2", text="4")
+        assert len(data) == 4
+        assert data.inputs[0] == (TEXTS[0],)
+        assert data.labels.tolist() == [1, 0, 1, 0]
+        assert "no header line: columns are counted from 1" in data.said
+
+    def test_a_cell_that_is_a_number_does_not_make_a_header(self, tmp_path):
+        rows = [[TEXTS[0], "1"], [TEXTS[1], "2"], [TEXTS[2], "1"], [TEXTS[4], "2"]]
+        data = read_labelled(self.path(tmp_path, rows), label="2", text="1")
+        assert [text for (text,) in data.inputs] == [row[0] for row in rows]
+
+    def test_without_options_the_error_says_how(self, tmp_path):
+        message = (
+            "no column looks like labels; columns are 'gj04', '1', '3', 'The parcel.*: name one with "
+            "--label; if the first line is no header, count columns from 1: --label 2 --text 4"
+        )
+        with pytest.raises(InputError, match=message):
+            read_labelled(self.path(tmp_path, self.rows))
+
+    def test_a_header_of_numbers_is_a_header(self, tmp_path):
+        path = write_tsv(tmp_path / "a.tsv", {"1": TEXTS, "2": LABELS})
+        assert len(read_labelled(path, label="2", text="1")) == 6
