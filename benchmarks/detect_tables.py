@@ -13,6 +13,20 @@ Record = dict[str, Any]
 COLUMNS = ("AP", "AUROC", "precision", "recall", "F1", "issues", "estimate", "interval", "holds", "cost", "s")
 WIDTHS = (7, 7, 10, 7, 7, 8, 9, 17, 6, 7, 8)
 ENOUGH = 100  # errors, from which on the width of the interval is looked at
+SMALL = 10_000  # examples, below which cost is seconds
+F1_OTHERS = {
+    "f1_cleanlab": "cleanlab's list",
+    "f1_argmax": ARGMAX,
+    "f1_argmax_folds": ARGMAX_FOLDS,
+}
+PAIRED = {
+    "average_precision": "AP, cleanlab best",
+    "auroc": "AUROC, best",
+    "f1_cleanlab": "F1, cleanlab",
+    "f1_argmax": "F1, argmax",
+    "f1_argmax_folds": "F1, argmax 5-fold",
+}
+SUMMARY_WIDTHS = (*(19 for _ in PAIRED), 7, 7, 7)
 
 
 def print_case(name: str, trials: list[Record]) -> None:
@@ -41,7 +55,7 @@ def _row(tool: str, trials: list[Record]) -> tuple[str, ...]:
 
 
 def summary(records: dict[str, list[Record]]) -> Record:
-    """icelens beside cleanlab and argmax, trial by trial: for each case with wrong labels, and over those of a CPU."""
+    """What icelens gains over cleanlab and argmax: in each case with wrong labels, and in all of a CPU."""
     cases = {name: _compared(trials) for name, trials in records.items() if name != UNTOUCHED}
     on_cpu = {name: case for name, case in cases.items() if not CASES[name].gpu}
     figures: Record = {"cases": cases}
@@ -57,13 +71,14 @@ def _compared(trials: list[Record]) -> Record:
     """Paired differences: icelens minus the other in the same trial, with their standard error."""
     mine = [trial["tools"][ICELENS] for trial in trials]
     widths = [_width(trial) for trial in trials if trial["errors"] >= ENOUGH]
+    f1_of = {"f1_cleanlab": SELF_CONFIDENCE, "f1_argmax": ARGMAX, "f1_argmax_folds": ARGMAX_FOLDS}
     return {
         "n": len(trials),
-        "average_precision": _paired(mine, _best(trials, "average_precision"), "average_precision"),
-        "auroc": _paired(mine, _best(trials, "auroc"), "auroc"),
-        "f1_cleanlab": _paired(mine, [trial["tools"][SELF_CONFIDENCE]["f1"] for trial in trials], "f1"),
-        "f1_argmax": _paired(mine, [trial["tools"][ARGMAX]["f1"] for trial in trials], "f1"),
-        "f1_argmax_folds": _paired(mine, [trial["tools"][ARGMAX_FOLDS]["f1"] for trial in trials], "f1"),
+        **{key: _paired(mine, _best(trials, key), key) for key in ("average_precision", "auroc")},
+        **{
+            key: _paired(mine, [trial["tools"][tool]["f1"] for trial in trials], "f1")
+            for key, tool in f1_of.items()
+        },
         "cost": _mean(ICELENS, "model_epochs", trials) / _mean(SELF_CONFIDENCE, "model_epochs", trials),
         "held": sum(_holds(trial) for trial in trials),
         "width": statistics.fmean(widths) if widths else None,
@@ -71,76 +86,69 @@ def _compared(trials: list[Record]) -> Record:
 
 
 def _together(cases: dict[str, Record], records: dict[str, list[Record]]) -> Record:
-    trials = [trial for some in records.values() for trial in some]
-    widths = [_width(trial) for trial in trials if trial["errors"] >= ENOUGH]
-    versus = ("f1_cleanlab", "f1_argmax", "f1_argmax_folds")
-    small = [name for name in cases if records[name][0]["examples"] < 10_000]
-    large = [name for name in cases if name not in small]
+    """What the cases say together; a case counts as at least equal by its mean over trials."""
+    gained = {key: {name: case[key]["mean"] for name, case in cases.items()} for key in PAIRED}
+    equal = {key: {name for name, mean in gained[key].items() if mean >= 0} for key in PAIRED}
+    small = {name for name in cases if records[name][0]["examples"] < SMALL}
     return {
         "cases": len(cases),
-        "average_precision_at_least": sum(case["average_precision"]["mean"] >= 0 for case in cases.values()),
-        "average_precision_worst": min((case["average_precision"]["mean"], name) for name, case in cases.items()),
-        **{f"{key}_at_least": sum(case[key]["mean"] >= 0 for case in cases.values()) for key in versus},
-        "f1_all_at_least": sum(all(case[key]["mean"] >= 0 for key in versus) for case in cases.values()),
-        "f1_worst": min((case[key]["mean"], name, key) for name, case in cases.items() for key in versus),
+        "at_least": {key: len(names) for key, names in equal.items()},
+        "f1_at_least_all": len(set.intersection(*(equal[key] for key in F1_OTHERS))),
+        "worst": {key: min((mean, name) for name, mean in gained[key].items()) for key in PAIRED},
         "cost_small": max((cases[name]["cost"] for name in small), default=None),
-        "cost_large": max((cases[name]["cost"] for name in large), default=None),
-        "held": sum(_holds(trial) for trial in trials),
+        "cost_large": max((cases[name]["cost"] for name in cases if name not in small), default=None),
+        **_intervals([trial for trials in records.values() for trial in trials]),
+    }
+
+
+def _intervals(trials: list[Record]) -> Record:
+    widths = [_width(trial) for trial in trials if trial["errors"] >= ENOUGH]
+    return {
         "trials": len(trials),
+        "held": sum(_holds(trial) for trial in trials),
+        "wide_trials": len(widths),
+        "over_half": sum(width > 0.5 for width in widths),
         "width_mean": statistics.fmean(widths) if widths else None,
         "width_most": max(widths, default=None),
-        "width_over_half": sum(width > 0.5 for width in widths),
-        "width_trials": len(widths),
-    }  # fmt: skip
+    }
 
 
 def print_summary(figures: Record) -> None:
     print("\nicelens minus the other in the same trial: mean over trials ± standard error")
-    head = ("AP, cleanlab best", "AUROC, best", "F1, cleanlab", "F1, argmax", "F1, argmax 5-fold",
-            "cost", "holds", "width")  # fmt: skip
-    print(f"  {'':27}" + _cells(head, SUMMARY_WIDTHS))
+    print(f"  {'':27}" + _cells((*PAIRED.values(), "cost", "holds", "width"), SUMMARY_WIDTHS))
     for name, case in figures["cases"].items():
         differences = [_difference(case[key]) for key in PAIRED]
         rest = (f"{case['cost']:.3f}", f"{case['held']}/{case['n']}", _number(case["width"], ".2f"))
         print(f"  {name:27}" + _cells((*differences, *rest), SUMMARY_WIDTHS))
     print(
-        "  best: of cleanlab's two scores in that trial; cost: over that of five folds; holds: the 90 % interval"
+        "  best: the better of cleanlab's two scores in that trial; cost: over that of five folds;\n"
+        "  holds: trials in which the 90 % interval holds the true number of errors;\n"
+        f"  width: of the interval over that number, where it is {ENOUGH} or more"
     )
-    print(f"  the true number; width: of the interval over the true number, where that is {ENOUGH} or more")
     if "cpu" in figures:
         _print_together(figures["cpu"])
     if "untouched" in figures:
         share = figures["untouched"]
-        print(
-            f"  untouched digits called issues: {share['mean']:.2%}, at most {share['most']:.2%} in a trial"
-        )
+        print(f"  untouched digits called issues: {share['mean']:.2%}, at most {share['most']:.2%}")
 
 
-def _print_together(all_cases: Record) -> None:
-    n = all_cases["cases"]
-    worst, where = all_cases["average_precision_worst"]
-    f1, f1_where, f1_other = all_cases["f1_worst"]
-    print(f"\nover the {n} noisy cases of a CPU")
-    print(f"  average precision at least that of the better score of cleanlab: "
-          f"{all_cases['average_precision_at_least']} of {n}; worst {worst:+.4f} ({where})")  # fmt: skip
-    print(f"  F1 at least that of cleanlab's list: {all_cases['f1_cleanlab_at_least']} of {n}, "
-          f"of argmax in-sample: {all_cases['f1_argmax_at_least']}, "
-          f"of argmax five-fold: {all_cases['f1_argmax_folds_at_least']}, "
-          f"of all three: {all_cases['f1_all_at_least']}; "
-          f"worst {f1:+.4f} ({f1_where}, {F1_OTHERS[f1_other]})")  # fmt: skip
-    print(f"  cost over that of five folds: {_number(all_cases['cost_small'], '.3f')} at most under 10,000 rows, "
-          f"{_number(all_cases['cost_large'], '.3f')} at most above")  # fmt: skip
-    print(f"  the 90 % interval holds the truth in {all_cases['held']} of {all_cases['trials']} trials "
-          f"({all_cases['held'] / all_cases['trials']:.0%}); its width over the truth, where that is {ENOUGH} or "
-          f"more: mean {_number(all_cases['width_mean'], '.2f')}, at most {_number(all_cases['width_most'], '.2f')}, "
-          f"over 0.5 in {all_cases['width_over_half']} of {all_cases['width_trials']} trials")  # fmt: skip
-
-
-PAIRED = ("average_precision", "auroc", "f1_cleanlab", "f1_argmax", "f1_argmax_folds")
-SUMMARY_WIDTHS = (19, 19, 19, 19, 19, 7, 7, 7)
-F1_OTHERS = {
-    "f1_cleanlab": "cleanlab's list", "f1_argmax": ARGMAX, "f1_argmax_folds": ARGMAX_FOLDS,
-}  # fmt: skip
+def _print_together(found: Record) -> None:
+    n, equal = found["cases"], found["at_least"]
+    worst = {key: f"worst {mean:+.4f} ({name})" for key, (mean, name) in found["worst"].items()}
+    print(f"\nover the {n} noisy cases of a CPU, by means over trials")
+    for key, other in {"average_precision": "the better of cleanlab's scores", **F1_OTHERS}.items():
+        what = "F1" if key in F1_OTHERS else "average precision"
+        print(f"  {what} at least that of {other}: {equal[key]} of {n}; {worst[key]}")
+    shown = {key: _number(found[key], ".3f") for key in found if key.startswith(("cost", "width"))}
+    print(
+        f"  F1 at least that of all three: {found['f1_at_least_all']} of {n}\n"
+        f"  cost over that of five folds: at most {shown['cost_small']} under {SMALL:,} rows, "
+        f"{shown['cost_large']} from there on\n"
+        f"  the 90 % interval holds the truth in {found['held']} of {found['trials']} trials "
+        f"({found['held'] / found['trials']:.0%})\n"
+        f"  its width over the truth, where that is {ENOUGH} or more: mean {shown['width_mean']}, at most "
+        f"{shown['width_most']}; over 0.5 in {found['over_half']} of {found['wide_trials']} trials"
+    )
 
 
 def _best(trials: list[Record], key: str) -> list[float]:

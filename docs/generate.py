@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import inspect
+import json
 import re
 import statistics
 import sys
@@ -192,6 +193,40 @@ def speed() -> str:
     return f"```text\n{(RESULTS / 'trials_h200.txt').read_text(encoding='utf-8').rstrip()}\n```"
 
 
+def detect() -> str:
+    """What benchmarks/detect.py found: a row for each case, means over its trials."""
+    trials: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted((RESULTS / "detect").glob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        trials.setdefault(record["case"], []).append(record)
+    head = ["case", "n", "wrong labels", "average precision: icelens", "cleanlab", "difference",
+            "F1: icelens", "cleanlab", "argmax, 5 folds", "estimate", "interval holds", "cost"]  # fmt: skip
+    noisy = {name: of for name, of in trials.items() if of[0]["errors"]}
+    return markdown([head, *(_detect_row(name, of) for name, of in noisy.items())]).rstrip()
+
+
+def _detect_row(name: str, trials: list[dict[str, Any]]) -> list[str]:
+    tools = [trial["tools"] for trial in trials]
+    mine = [tool["icelens"] for tool in tools]
+    best = [max(tool[f"cleanlab {score}"]["average_precision"] for score in SCORES) for tool in tools]
+    gains = [own["average_precision"] - other for own, other in zip(mine, best, strict=True)]
+    error = f" ± {statistics.stdev(gains) / len(gains) ** 0.5:.3f}" if len(gains) > 1 else ""
+    held = sum(o["low"] <= t["errors"] <= o["high"] for o, t in zip(mine, trials, strict=True))
+    other = {name: statistics.mean(tool[name]["f1"] for tool in tools) for name in LISTS}
+    cost = sum(own["model_epochs"] for own in mine) / sum(tool[LISTS[0]]["model_epochs"] for tool in tools)
+    return [
+        name, str(len(trials)), f"{statistics.mean(t['errors'] for t in trials):,.0f}",
+        f"{statistics.mean(own['average_precision'] for own in mine):.3f}", f"{statistics.mean(best):.3f}",
+        f"{statistics.mean(gains):+.3f}{error}", f"{statistics.mean(own['f1'] for own in mine):.3f}",
+        *(f"{value:.3f}" for value in other.values()),
+        f"{statistics.mean(own['estimate'] for own in mine):,.0f}", f"{held} of {len(trials)}", f"{cost:.2f}",
+    ]  # fmt: skip
+
+
+SCORES = ("self-confidence", "normalized margin")
+LISTS = ("cleanlab self-confidence", "argmax five-fold")
+
+
 def words() -> str:
     """The lowest mean confidences by class, and the pairs that the least confident are confused as."""
     rows = [
@@ -221,6 +256,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "summary": summary,
     "words": words,
     "speed": speed,
+    "detect": detect,
     "table2": table2,
     "table2_trials": table2_trials,
     "table2_choice": table2_choice,

@@ -15,7 +15,7 @@ from icelens.auditing.features import inputs_of
 from icelens.auditing.fit import Fit
 from icelens.auditing.inputs import Inputs
 from icelens.auditing.noise_model import NoiseModel, fit_noise_model
-from icelens.auditing.ranking import issues_of, kinds_of, suspicion_score, trust_of
+from icelens.auditing.ranking import issues_of, kinds_of, suspicion_score, trust_of, with_confidence
 from icelens.auditing.result import Audit
 from icelens.auditing.stages import Honest, honest_runs, whole_run
 from icelens.data import Labelled
@@ -62,7 +62,8 @@ def _embedded(data: Labelled, backbone: str | Path, device: torch.device, stages
     """What an encoder makes of the data; transformers is loaded for this alone."""
     from icelens.auditing.backbone import embed
 
-    return embed(data, backbone, device, stages).to(device)
+    # Beside the stages, not in them: labels that were corrected need no second embedding.
+    return embed(data, backbone, device, None if stages is None else stages.parent)
 
 
 def judge(
@@ -77,8 +78,10 @@ def judge(
     """What the runs say of every example and of the whole."""
     given = data.labels[honest.rows]
     noise = fit_noise_model(honest.log_p, given)
+    right = noise.right(honest.log_p, given)
     score = suspicion_score(whole.log_p, data.labels, noise)
-    trust = trust_of(score, honest.rows, noise.right(honest.log_p, given))
+    score = with_confidence(score, _confidence(whole), honest.rows, right)
+    trust = trust_of(score, honest.rows, right)
     examples = _examples(data, whole, trust)
     return Audit(
         examples=examples,
@@ -91,6 +94,12 @@ def judge(
     )
 
 
+def _confidence(whole: Fit) -> NDArray[np.float32]:
+    if whole.confidence is None:
+        raise InputError("an audit is judged from a run with confidences, and this one had none")
+    return whole.confidence
+
+
 def _examples(data: Labelled, whole: Fit, trust: NDArray[np.float64]) -> pd.DataFrame:
     import pandas as pd
 
@@ -99,7 +108,7 @@ def _examples(data: Labelled, whole: Fit, trust: NDArray[np.float64]) -> pd.Data
     names = pd.Index(data.classes, dtype=object)
     return pd.DataFrame(
         {
-            "id": data.ids,
+            "id": _storable(data.ids),
             "index": rows,
             "label": pd.Categorical.from_codes(data.labels.tolist(), categories=names),
             "guess": pd.Categorical.from_codes(guess.tolist(), categories=names),
@@ -111,6 +120,13 @@ def _examples(data: Labelled, whole: Fit, trust: NDArray[np.float64]) -> pd.Data
             "is_issue": issues,
         }
     )
+
+
+def _storable(ids: NDArray[np.object_]) -> NDArray[np.object_]:
+    """Ids that a column of a Parquet file can hold: strings, unless all are integers of 64 bits."""
+    if all(isinstance(name, int) and -(2**63) <= name < 2**63 for name in ids):
+        return ids
+    return np.array([str(name) for name in ids], dtype=object)
 
 
 def _about(data: Labelled, inputs: Inputs, seed: int) -> dict[str, Any]:

@@ -10,21 +10,23 @@ from icelens.confidence import Confidence
 
 
 class ChannelLoss(nn.Module):
-    """−log q_y,  q_y = C·p_y + (1 − C)·Σ_a p_a F[a, y]:  a confidence C per example, one matrix F for all.
+    """−log q_y,  q_y = B·p_y + (1 − B)·Σ_a p_a F[a, y]:  a belief B per example, one matrix F for all.
 
     ICE-LIN measures a label against a uniform guess. A wrong label that is plausible (cat for dog) has
     more than 1/K of the model's belief, so to ICE-LIN it looks supported. Here it is measured against what a
     flip would give: F[a, y] is the share of the flipped labels of class a that became y, with F[a, a] = 0.
 
-    r = C·p_y / q_y is the probability that the label was not flipped. A visit moves the confidence logit by
-    step_size · [(r − C) + (kept_y − C)]: the slope of log q_y, and a pull towards the share of its class that
-    is kept, without which a hard example could only fall. F and `kept` follow the same r (a step of EM over a
-    moving window of batches).
+    Each example has a confidence C as in ICE: with r(C) = C·p_y / [C·p_y + (1 − C)·Σ_a p_a F[a, y]], the
+    probability that its label was not flipped, a visit moves the logit of C by step_size · [r(C) − C]. The
+    loss itself believes C in part only, logit B = belief · logit C + (1 − belief) · logit kept_y: with all of
+    it, a hard example that falls behind is given up, which on data that is hard to learn costs more than the
+    wrong labels do. F and `kept`, the share of a class that is not flipped, follow r(B) (EM over batches).
 
     Args:
         examples: the number of training examples.
         classes: K, at least 2.
         kept: the share of labels that are right, at the start.
+        belief: how far the loss follows the confidence of the single example.
         step_size: how far one visit moves a confidence logit.
         memory: share of a batch in the moving counts that F and `kept` are read from.
     """
@@ -38,11 +40,12 @@ class ChannelLoss(nn.Module):
         classes: int,
         *,
         kept: float = 0.9,
-        step_size: float = 0.1,
+        belief: float = 0.15,
+        step_size: float = 1.0,
         memory: float = 0.02,
     ) -> None:
         super().__init__()
-        self.step_size, self.memory, self.steps = step_size, memory, 0
+        self.belief, self.step_size, self.memory, self.steps = belief, step_size, memory, 0
         self.table = Confidence(examples, start=float(torch.logit(torch.tensor(kept))))
         elsewhere = 1 - torch.eye(classes)
         # Shares of all labels, by the class they belong to and the one they were given.
@@ -68,17 +71,20 @@ class ChannelLoss(nn.Module):
         """The mean loss of a batch."""
         self.table.follow(logits.device)
         rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
+        v = self.table.read(rows)
         p = F.softmax(logits.float(), -1)
-        confidence = torch.sigmoid(self.table.read(rows))
-        own = confidence * p.gather(1, labels[:, None]).squeeze(1)
-        # (batch, classes): that the label came from class a by a flip.
-        from_class = p * ((1 - confidence)[:, None] * self.channel.T[labels])
-        q = own + from_class.sum(1) + 1e-12
+        p_y = p.gather(1, labels[:, None]).squeeze(1)
+        from_class = p * self.channel.T[labels]  # (batch, classes): given a flip, from class a to the label
+        by_flip = from_class.sum(1)
+        believed = torch.sigmoid(self.belief * v + (1 - self.belief) * torch.logit(self.kept[labels]))
+        q = believed * p_y + (1 - believed) * by_flip + 1e-12
         if self.training and torch.is_grad_enabled():
-            r = (own / q).detach()
-            step = self.step_size * (r + self.kept[labels] - 2 * confidence)
-            self.table.update(rows, step, movable)
-            self._count(labels, r, (from_class / q[:, None]).detach())
+            confidence = torch.sigmoid(v)
+            stayed = (confidence * p_y).detach()
+            r = stayed / (stayed + (1 - confidence) * by_flip.detach() + 1e-12)
+            self.table.update(rows, self.step_size * (r - confidence), movable)
+            moved = ((1 - believed) / q)[:, None] * from_class
+            self._count(labels, (believed * p_y / q).detach(), moved.detach())
         return -q.log().mean()
 
     def _count(self, labels: Tensor, stayed: Tensor, moved: Tensor) -> None:

@@ -17,7 +17,7 @@ RESAMPLES = 30
 ROWS = 20_000  # of a resample
 NORMAL_90 = 1.645
 # What the estimate is off by itself, as a share of it: measured on data sets with planted noise.
-OFF_BY = 0.13
+OFF_BY = 0.12
 
 
 def estimate_errors(
@@ -41,7 +41,7 @@ def estimate_errors(
     shares = []
     for _ in range(RESAMPLES):
         rows = generator.integers(len(labels), size=min(ROWS, len(labels)))
-        again = fit_noise_model(log_p[rows], labels[rows], sharpness=noise.sharpness)
+        again = fit_noise_model(log_p[rows], labels[rows], near=noise)
         shares.append(float(1 - again.right(log_p[rows], labels[rows]).mean()))
     drawn = float(np.std(shares)) * len(trust) * np.sqrt(min(1.0, ROWS / len(labels)))
     reach = NORMAL_90 * float(np.hypot(drawn, OFF_BY * errors))

@@ -22,6 +22,8 @@ CHARACTERS = 4000  # of a text that are read
 CHARACTERS_IN_ALL = 40_000_000  # beyond, words alone: n-grams of characters would take minutes
 NGRAMS = 200_000
 WIDEST = 4096  # columns of a table after encoding, beyond which it is kept sparse
+LARGE = 1e30
+COLUMNS = 32  # of a table that are prepared at a time
 FARTHEST = 8.0  # standard deviations; a cell farther out says no more than that it is far out
 
 
@@ -75,33 +77,50 @@ def table_inputs(table: pd.DataFrame | NDArray[np.float32] | Any) -> Features | 
         return bags_of(_unit_columns(sparse.tocsr().astype(np.float32)))
     if isinstance(table, np.ndarray):
         return Features(torch.from_numpy(_standardised(np.array(table, dtype=np.float32))))
-    matrix = _encoder(table).fit_transform(table)
-    if scipy.sparse.issparse(matrix):
-        if matrix.shape[1] > WIDEST:
-            return bags_of(matrix.astype(np.float32))
-        matrix = matrix.toarray()
-    values = np.clip(np.asarray(matrix, dtype=np.float32), -FARTHEST, FARTHEST)
-    return Features(torch.from_numpy(np.ascontiguousarray(values)))
-
-
-def _encoder(table: pd.DataFrame) -> Any:
-    """scikit-learn's preprocessing of the columns by their kind."""
-    from sklearn.compose import ColumnTransformer
-    from sklearn.impute import SimpleImputer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
-
     numeric = [column for column in table if table[column].dtype.kind in "fiub"]
-    others = [column for column in table if column not in set(numeric)]
-    impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    one_hot = OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist", dtype=np.float32)
-    return ColumnTransformer(
-        [("numbers", make_pipeline(impute, StandardScaler()), numeric), ("categories", one_hot, others)]
-    )
+    numbers, categories = _numbers(table[numeric]), _categories(table.drop(columns=numeric))
+    if categories is None:
+        return Features(torch.from_numpy(numbers))
+    if categories.shape[1] > WIDEST:
+        return bags_of(scipy.sparse.hstack([scipy.sparse.csr_matrix(numbers), categories], format="csr"))
+    return Features(torch.from_numpy(np.hstack([numbers, categories.toarray()])))
+
+
+def _numbers(table: pd.DataFrame) -> NDArray[np.float32]:
+    """Standardised numbers, then a flag for each column in which some are missing.
+
+    A few columns at a time, so that a table of gigabytes is held twice and not four times.
+    """
+    from sklearn.impute import SimpleImputer
+
+    missing = [column for column in table if table[column].isna().any()]
+    values = np.empty((len(table), table.shape[1] + len(missing)), dtype=np.float32)
+    for start in range(0, table.shape[1], COLUMNS):
+        names = table.columns[start : start + COLUMNS]
+        block = table[names].to_numpy(dtype=np.float32, na_value=np.nan, copy=True)
+        if not set(missing).isdisjoint(names):
+            block = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(block)
+        values[:, start : start + len(names)] = _standardised(block)
+    for position, column in enumerate(missing, start=table.shape[1]):
+        values[:, position] = table[column].isna()
+    return values
+
+
+def _categories(table: pd.DataFrame) -> Any:
+    """A sparse column of 0 and 1 for each value that is seen twice, or None where there are no columns."""
+    from sklearn.preprocessing import OneHotEncoder
+
+    if not table.shape[1]:
+        return None
+    encoder = OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist", dtype=np.float32)
+    return encoder.fit_transform(table.astype(object).where(table.notna(), None).astype(str))
 
 
 def _standardised(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """Each column with mean 0 and deviation 1, in place: there may be gigabytes of them."""
+    # Of numbers near the end of float32 the difference to the mean would be infinite.
+    largest = np.maximum(values.max(0), -values.min(0))
+    values /= np.where(largest > LARGE, largest, 1)
     values -= values.mean(0, dtype=np.float64).astype(np.float32)
     spread = np.sqrt(np.einsum("ij,ij->j", values, values, dtype=np.float64) / len(values)).astype(np.float32)
     values /= np.where(spread > 0, spread, 1)
@@ -148,8 +167,11 @@ def _small(source: Any) -> NDArray[np.uint8]:
 
     from icelens.data import open_image
 
-    image = Image.fromarray(source) if isinstance(source, np.ndarray) else open_image(source)
-    grey = image.mode in ("1", "L", "LA", "I", "I;16", "F")
-    image = image.convert("L" if grey else "RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-    pixels = np.asarray(image, dtype=np.uint8)
+    with open_image(source) as opened:
+        image: Image.Image = opened
+        if image.mode.startswith("I"):  # 16 bits, which `convert` would cut off at 255
+            image = Image.fromarray((np.asarray(image) / 257).clip(0, 255).astype(np.uint8))
+        grey = image.mode in ("1", "L", "LA", "F")
+        small = image.convert("L" if grey else "RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    pixels = np.asarray(small, dtype=np.uint8)
     return pixels[..., None] if grey else pixels

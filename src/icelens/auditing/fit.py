@@ -15,9 +15,10 @@ from torch import Tensor, nn
 from icelens import progress
 from icelens.auditing.channel import ChannelLoss
 from icelens.auditing.inputs import Inputs, Plan, SparseLinear
-from icelens.errors import TrainingError
+from icelens.errors import TrainingError, unknown
 from icelens.train.loop import epoch_order
 
+LOSSES = ("channel", "cross_entropy")
 SNAPSHOTS = 12
 SAMPLE = 4000  # examples whose confidences are followed during training
 BATCH = 8192  # of predictions
@@ -69,6 +70,8 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         title: for the progress bar.
         watch: called after each epoch with its number and the log-probabilities of all rows.
     """
+    if loss not in LOSSES:
+        raise unknown("loss", loss, LOSSES)
     everything = torch.arange(len(labels))
     rows = everything if rows is None else rows.cpu()
     torch.manual_seed(seed)
@@ -83,7 +86,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         log_probabilities(inputs, network, everything if read is None else read),
         None if channel is None else channel.confidence().cpu().numpy(),
         np.array(history.iteration, dtype=np.int64),
-        np.array(history.confidence, dtype=np.float32).reshape(len(history.iteration), -1),
+        np.array(history.confidence, dtype=np.float32).reshape(len(history.iteration), len(history.sample)),
     )
 
 
@@ -99,14 +102,14 @@ class _Run:
     def epochs(self, rows: Tensor, seed: int, title: str, history: _History) -> Iterator[int]:
         """Train on the rows; yields the number of each epoch at its end."""
         plan, done = self.plan, 0
-        steps = plan.epochs * math.ceil(len(rows) / plan.batch_size)
+        steps = plan.epochs * len(_batches(rows, plan.batch_size))
         marks = {round(steps * number / SNAPSHOTS) for number in range(SNAPSHOTS)}
         with progress.bar(title, steps) as tick:
             for epoch in range(plan.epochs):
                 self.network.train()
                 order = epoch_order(rows, seed, epoch).to(self.labels.device)
                 total = torch.zeros((), device=self.labels.device)
-                for index in torch.split(order, plan.batch_size):
+                for index in _batches(order, plan.batch_size):
                     if done in marks:
                         history.record(done)
                     total += self.step(index, done / steps)
@@ -147,6 +150,14 @@ class _History:
         if self.channel is not None:
             self.iteration.append(iteration)
             self.confidence.append(self.channel.confidence().cpu()[self.sample].numpy())
+
+
+def _batches(order: Tensor, size: int) -> list[Tensor]:
+    """The rows in batches; a single one left over joins the last: BatchNorm cannot take it alone."""
+    batches = list(torch.split(order, size))
+    if len(batches) > 1 and len(batches[-1]) == 1:
+        batches[-2:] = [torch.cat(batches[-2:])]
+    return batches
 
 
 def _optimizers(network: nn.Module, plan: Plan) -> list[torch.optim.Optimizer]:

@@ -8,8 +8,10 @@ import json
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from icelens.auditing.result import Audit, Estimate
 from icelens.data import Labelled
@@ -46,6 +48,8 @@ class AuditFolder:
         wanted = {"settings": settings, "data_fingerprint": fingerprint(data)}
         recipe = self.path / "recipe.json"
         if not recipe.exists():
+            if self.path.exists() and not self.path.is_dir():
+                raise InputError(f"{self.path} is a file; give the name of a folder (--out)")
             if self.path.is_dir() and not all(is_leftover(file) for file in self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no audit; give another folder (--out)")
             _write_json(recipe, wanted)
@@ -82,6 +86,8 @@ class AuditFolder:
         }
         _write_json(self.path / "audit.json", content)
         shutil.rmtree(self.stages, ignore_errors=True)
+        for left in filter(is_leftover, self.path.iterdir()):  # by an audit that was killed while it wrote
+            left.unlink(missing_ok=True)
 
     def read(self) -> Audit:
         """The audit that lies in the folder."""
@@ -91,10 +97,6 @@ class AuditFolder:
         if not path.exists():
             raise MissingFileError(f"{path}: no such file; {self.path} holds no finished audit")
         content = _read_json(path)
-        history = None
-        if (self.path / "history.npz").exists():
-            with np.load(self.path / "history.npz") as stored:
-                history = stored["iteration"], stored["confidence"].astype(np.float32)
         try:
             return Audit(
                 examples=pd.read_parquet(self.path / "examples.parquet"),
@@ -102,11 +104,20 @@ class AuditFolder:
                 pairs=pd.DataFrame(content["pairs"], columns=["label", "guess", "errors", "issues"]),
                 by_class=pd.DataFrame(content["by_class"], columns=["label", "examples", "errors", "issues"]),
                 budgets=pd.DataFrame(content["budgets"], columns=["n", "errors"]),
-                history=history,
+                history=self._history(),
                 about=content["about"],
             )
-        except (KeyError, TypeError, OSError) as error:
-            raise FileError(f"{path}: not what an audit wrote: {error}") from None
+        except (KeyError, TypeError, ValueError, OSError, BadZipFile) as error:
+            raise FileError(
+                f"{self.path}: not what an audit wrote: {error}; remove the folder, or give another (--out)"
+            ) from None
+
+    def _history(self) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+        path = self.path / "history.npz"
+        if not path.exists():
+            return None
+        with path.open("rb") as file, np.load(file) as stored:
+            return stored["iteration"], stored["confidence"].astype(np.float32)
 
 
 def fingerprint(data: Labelled) -> str:

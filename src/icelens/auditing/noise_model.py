@@ -38,7 +38,7 @@ class NoiseModel:
 
 
 def fit_noise_model(
-    log_p: NDArray[np.float32], labels: NDArray[np.int64], *, sharpness: float | None = None
+    log_p: NDArray[np.float32], labels: NDArray[np.int64], *, near: NoiseModel | None = None
 ) -> NoiseModel:
     """The noise that explains the given labels best: EM for rates and channel, the best of a few sharpnesses.
 
@@ -48,10 +48,16 @@ def fit_noise_model(
     Args:
         log_p: (rows, classes), of networks that were not trained on these rows.
         labels: (rows,), as given.
-        sharpness: where it is known already; None tries several.
+        near: a model of much the same labels, to start from and to take the sharpness of.
     """
-    tried = SHARPNESS if sharpness is None else (sharpness,)
-    return max((_expectation_maximisation(log_p, labels, s) for s in tried), key=lambda m: m.likelihood)
+    if near is not None:
+        return _expectation_maximisation(log_p, labels, near, STEPS // 4)
+    classes = log_p.shape[1]
+    rate, channel = np.full(classes, 0.1), (1 - np.eye(classes)) / max(1, classes - 1)
+    starts = (NoiseModel(sharpness, rate, channel, 0.0) for sharpness in SHARPNESS)
+    found = (_expectation_maximisation(log_p, labels, start, STEPS // 4) for start in starts)
+    best = max(found, key=lambda model: model.likelihood)
+    return _expectation_maximisation(log_p, labels, best, STEPS)
 
 
 def sharpened(log_p: NDArray[np.float32], sharpness: float) -> Array:
@@ -63,24 +69,25 @@ def sharpened(log_p: NDArray[np.float32], sharpness: float) -> Array:
 
 
 def _expectation_maximisation(
-    log_p: NDArray[np.float32], labels: NDArray[np.int64], sharpness: float
+    log_p: NDArray[np.float32], labels: NDArray[np.int64], start: NoiseModel, steps: int
 ) -> NoiseModel:
-    p = sharpened(log_p, sharpness)
-    classes = p.shape[1]
+    import scipy.sparse
+
+    p, rate, channel = sharpened(log_p, start.sharpness), start.rate, start.channel
+    rows, classes = p.shape
     elsewhere = 1 - np.eye(classes)
-    rate, channel = np.full(classes, 0.1), elsewhere / max(1, classes - 1)
-    for _ in range(STEPS):
+    given = scipy.sparse.csr_matrix((np.ones(rows), (labels, np.arange(rows))), (classes, rows))
+    for _ in range(steps):
         own, flipped = _terms(p, labels, rate, channel)
         q = own + flipped.sum(1)
-        stayed = np.bincount(labels, own / q, classes)
-        moved = np.stack([np.bincount(labels, column, classes) for column in (flipped / q[:, None]).T])
+        stayed = given @ (own / q)
+        moved = (given @ (flipped / q[:, None])).T
         # One imagined flip for each cell, and ten examples of the overall rate for each class: rare classes
         # lean on the others.
         channel = (moved + elsewhere) / (moved + elsewhere).sum(1, keepdims=True)
-        everyone = moved.sum() / len(labels)
-        rate = (moved.sum(1) + 10 * everyone) / (moved.sum(1) + stayed + 10)
+        rate = (moved.sum(1) + 10 * moved.sum() / rows) / (moved.sum(1) + stayed + 10)
     own, flipped = _terms(p, labels, rate, channel)
-    return NoiseModel(sharpness, rate, channel, float(np.log(own + flipped.sum(1)).mean()))
+    return NoiseModel(start.sharpness, rate, channel, float(np.log(own + flipped.sum(1)).mean()))
 
 
 def _terms(p: Array, labels: NDArray[np.int64], rate: Array, channel: Array) -> tuple[Array, Array]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import operator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from icelens.auditing.audit import audit_labelled
+from icelens.auditing.estimate import review_budgets
 from icelens.auditing.folder import AuditFolder
 from icelens.auditing.result import Audit
+from icelens.errors import InputError
+from icelens.train.task import choose_device
 
 if TYPE_CHECKING:
     from icelens.data import Labelled
@@ -61,6 +66,9 @@ def run_audit(
     report: bool = True,
 ) -> Audit:
     """Audit data that was read already, into a folder if one is given; an audit that lies there is read."""
+    seed = _whole("seed", seed, 0)
+    budget = None if budget is None else _whole("budget", budget, 1)
+    choose_device(device)  # before there is a folder
     if out is None:
         return audit_labelled(data, seed=seed, device=device, backbone=backbone, budget=budget)
     from icelens.auditing.report import write_report
@@ -71,6 +79,16 @@ def run_audit(
         settings = {"seed": seed, "device": device, "backbone": backbone, "budget": budget}
         folder.write(audit_labelled(data, **settings, stages=folder.stages))  # type: ignore[arg-type]
     found = folder.read()
+    if budget is not None:  # the audit that lies there may have been made for another
+        trust = found.examples["trust"].to_numpy()
+        found = dataclasses.replace(found, budgets=review_budgets(trust, budget))
     if report:
         write_report(found, data, folder.path / "report.html")
     return found
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    """An integer of Python or numpy; True is one to Python, but a slip here."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or not least <= value < 2**32:
+        raise InputError(f"{name} must be an integer from {least} to 2^32 − 1, got {value!r}")
+    return operator.index(value)

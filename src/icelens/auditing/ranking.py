@@ -13,17 +13,21 @@ Array = NDArray[np.float64]
 # How far the channel is believed: 1 is Bayes' rule. The channel also holds what the network confuses by
 # itself, and full belief would take hard examples of two classes that look alike for flips.
 BELIEF = 0.3
+SHARES = (1.0, 4.0, 100.0)  # of logit C in the ranking; the last is C alone
+CLEARLY = 0.01  # of expected precision
 CHUNK = 100_000
 
 
 def suspicion_score(log_p: NDArray[np.float32], labels: NDArray[np.int64], noise: NoiseModel) -> Array:
     """log p_y against the classes that the label may have come from, (rows,); low = suspicious.
 
-    log p_y − log ‖p_a · (rate_a · channel[a, y])^BELIEF‖₂ over a ≠ y: between the margin over the best other
-    class and the odds of the label, weighted by where flips come from.
+    log p_y − log ‖p_a · channel[a, y]^BELIEF‖₂ over a ≠ y: between the margin over the best other class and
+    the odds of the label, weighted by where flips come from. The rates of the classes are left out: where a
+    network learns little they are hardly determined, and would rank by the class alone.
     """
-    with np.errstate(divide="ignore"):
-        weight = BELIEF * np.log(noise.rate[:, None] * noise.channel)
+    # Where every label is right, rates end at 0, whose logarithm would leave nothing to compare.
+    flips = np.maximum(noise.rate[:, None] * noise.channel, np.finfo(np.float64).tiny)
+    weight = BELIEF * np.log(flips)
     np.fill_diagonal(weight, -np.inf)
     parts = [
         _score(log_p[start : start + CHUNK], labels[start : start + CHUNK], weight, noise.sharpness)
@@ -39,6 +43,36 @@ def _score(log_p: NDArray[np.float32], labels: NDArray[np.int64], weight: Array,
     norm = 0.5 * (top + np.log(np.exp(others - top[:, None]).sum(1)))
     score: Array = scaled[np.arange(len(labels)), labels] - norm
     return score
+
+
+def with_confidence(
+    score: Array, confidence: NDArray[np.float32], known: NDArray[np.int64], right: Array
+) -> Array:
+    """The score plus as much of logit C as honest predictions ask for.
+
+    The score is the network's word at the end, C the sum of what it said on the way. A network that has come
+    to know its labels by heart forgives wrong ones at the end; C remembers. One that has not knows most at
+    the end. C is taken in where that puts the labels first which honest predictions call wrong, and clearly.
+
+    Args:
+        score: (N,), of all examples.
+        confidence: (N,), C of all examples.
+        known: (rows,), the examples that have honest predictions.
+        right: (rows,), the probability by those that the label is right.
+    """
+    v = np.clip(confidence.astype(np.float64), 1e-4, 1 - 1e-4)
+    v = np.log(v) - np.log1p(-v)
+    plain = expected_precision(score[known], right)
+    candidates = [(expected_precision((score + share * v)[known], right), share) for share in SHARES]
+    precision, share = max(candidates)
+    return score + share * v if precision > plain + CLEARLY else score
+
+
+def expected_precision(score: Array, right: Array) -> float:
+    """Average precision of a ranking, lowest first, where each label is wrong with probability 1 − right."""
+    wrong = 1 - right[np.argsort(score, kind="stable")]
+    precision = wrong.cumsum() / np.arange(1, len(wrong) + 1)
+    return float((precision * wrong).sum() / max(wrong.sum(), 1e-12))
 
 
 def trust_of(score: Array, known: NDArray[np.int64], right: Array) -> Array:

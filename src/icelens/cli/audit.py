@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +55,6 @@ def audit(
     budget: Annotated[
         int | None,
         typer.Option(
-            min=1,
             help="How many examples you can look at: says how many errors that will find.",
             show_default=False,
         ),
@@ -85,7 +86,8 @@ def audit(
     for line in data.said:
         typer.echo(line, err=True)
     folder = out or Path(f"{_stem(path)}-audit")
-    found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder)
+    with _telling(folder):
+        found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder)
     if json:
         typer.echo(_json(found, folder, budget))
         return
@@ -95,6 +97,20 @@ def audit(
     typer.echo(
         f"\nLook at {folder / 'report.html'}; all examples are in {folder / 'examples.csv'} and .parquet."
     )
+
+
+@contextmanager
+def _telling(folder: Path) -> Iterator[None]:
+    """Say where a write failed, and that an audit that is interrupted can go on."""
+    try:
+        yield
+    except KeyboardInterrupt:  # typer would leave without a word
+        typer.echo("icelens: interrupted; the same command goes on from its last finished run", err=True)
+        raise typer.Exit(130) from None
+    except OSError as error:
+        if error.errno and not error.filename:  # a full disk is told without a name
+            error.filename = str(folder)
+        raise
 
 
 def _stem(path: Path) -> str:

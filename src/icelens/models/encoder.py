@@ -1,10 +1,12 @@
-"""Pretrained transformer encoders with a classification head, from a folder or the Hugging Face hub."""
+"""Pretrained transformer encoders, bare or with a classification head, from a folder or the hub."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +14,10 @@ import torch
 from torch import nn
 
 from icelens.errors import FileError, InputError, MissingFileError
+
+_INPUTS = {"input_ids": "text", "pixel_values": "image"}
+_TOWERS = {"text": "text_model", "image": "vision_model"}  # of models that read both, such as CLIP
+_FILES = (".json", ".safetensors", ".txt", ".model")  # settings, weights, vocabularies
 
 
 def load_encoder(name: str | Path, classes: int) -> nn.Module:
@@ -34,6 +40,79 @@ def load_encoder(name: str | Path, classes: int) -> nn.Module:
     return cast(nn.Module, _from(name, make, **settings))
 
 
+@dataclass(frozen=True, eq=False)
+class Backbone:
+    """An encoder without a head.
+
+    Args:
+        network: in eval mode, its weights without gradients.
+        pooler: whether its pooled output was learned; the files of classifiers often lack the layer for it.
+    """
+
+    network: nn.Module
+    pooler: bool
+
+
+def load_backbone(name: str | Path, kind: str) -> Backbone:
+    """A pretrained encoder for "text" or "image", loaded under the same rules as `load_encoder`."""
+    settings = {
+        "use_safetensors": True,
+        "dtype": torch.float32,
+        "ignore_mismatched_sizes": True,  # told below, in one line
+        "output_loading_info": True,
+    }
+    network, found = _from(name, _transformers().AutoModel.from_pretrained, **settings)
+    # Weights that are not in the files are drawn at random by transformers, which does no more than warn.
+    drawn = sorted({*found["missing_keys"], *(weight for weight, *_ in found["mismatched_keys"])})
+    needed = [weight for weight in drawn if "pooler" not in weight]
+    if needed:
+        raise FileError(f"{name}: its files do not hold all weights in the shape they should have; "
+                        f"{len(needed)} are wrong, the first is '{needed[0]}'")  # fmt: skip
+    network = _reader(name, network, kind).eval().requires_grad_(False)
+    return Backbone(network, pooler=not drawn)
+
+
+def _reader(name: str | Path, network: Any, kind: str) -> nn.Module:
+    """The network that reads texts or images: all of it, or one of its two towers."""
+    tower = getattr(network, _TOWERS[kind], None)
+    if isinstance(tower, nn.Module):
+        return tower
+    if network.config.is_encoder_decoder:
+        raise InputError(f"{name}: a model with a decoder ({network.config.model_type}), not an encoder")
+    reads = _INPUTS.get(network.main_input_name)
+    if reads is None:
+        raise InputError(f"{name}: reads {network.main_input_name}, neither texts nor images")
+    if reads != kind:
+        raise InputError(f"{name}: this encoder reads {reads}s, but the examples are {kind}s")
+    return cast(nn.Module, network)
+
+
+def load_image_processor(name: str | Path) -> Any:
+    """What makes an encoder's input of images; it does without torchvision."""
+    folder, wanted = Path(name), ("preprocessor_config.json", "processor_config.json")
+    if folder.is_dir() and not any((folder / file).exists() for file in wanted):
+        raise FileError(f"{name}: no {wanted[0]}, which says how this encoder takes images")
+    return _from(name, _transformers().AutoImageProcessor.from_pretrained)
+
+
+def fingerprint_of(name: str | Path) -> str:
+    """Tells encoders of one name apart: by a hash of the folder's files, or the revision on the hub."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return f"{name}@{_from(name, _revision)}"
+    digest = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.suffix in _FILES and path.is_file()):
+        with path.open("rb") as file:
+            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
+
+
+def _revision(name: str, **_: bool) -> str:
+    # Files of the hub lie in folders that are named as their revisions.
+    path = importlib.import_module("huggingface_hub").hf_hub_download(name, "config.json")
+    return Path(path).parent.name
+
+
 def load_tokenizer(name: str | Path) -> Any:
     """The tokenizer of an encoder, which pads on the right."""
     tokenizer = _from(name, _transformers().AutoTokenizer.from_pretrained)
@@ -50,8 +129,8 @@ def _from(name: str | Path, make: Callable[..., Any], **settings: Any) -> Any:
     try:
         with _quiet():
             return make(str(name), local_files_only=local, trust_remote_code=False, **settings)
-    except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().split("\n", 1)[0]
+    except Exception as error:  # damaged files raise whatever they lead transformers to
+        reason = str(error).strip().split("\n", 1)[0] or type(error).__name__
         if local:
             raise FileError(f"{name}: no encoder that can be loaded: {reason}") from None
         raise MissingFileError(f"{name}: no such folder, and nothing came from the hub: {reason}") from None
@@ -67,7 +146,7 @@ def _transformers() -> Any:
     try:
         return importlib.import_module("transformers")
     except ImportError:
-        raise InputError("text encoders need transformers: pip install icelens[text]") from None
+        raise InputError("pretrained encoders need transformers: pip install icelens[text]") from None
 
 
 @contextmanager
