@@ -137,6 +137,7 @@ def _bytes_of(inputs: Any) -> Any:
     import scipy.sparse
 
     if isinstance(inputs, np.ndarray):
+        yield json.dumps([str(inputs.dtype), inputs.shape]).encode()
         yield np.ascontiguousarray(inputs).data.cast("B")
     elif scipy.sparse.issparse(inputs):
         yield from (

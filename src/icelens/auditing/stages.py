@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -72,10 +73,19 @@ def _kept(folder: Path | None, name: str, make: Callable[[], Fit]) -> Fit:
     if folder is None:
         return make()
     path = folder / f"{name}.npz"
-    if not path.exists():
-        run = make()
-        arrays = {key: value for key, value in vars(run).items() if value is not None}
+    stored = _stored(path)
+    if stored is None:
+        stored = make()
+        arrays = {key: value for key, value in vars(stored).items() if value is not None}
         with replacing(path) as part, part.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
-    with np.load(path) as stored:
-        return Fit(stored["log_p"], stored["confidence"], stored["iteration"], stored["history"])
+    return stored
+
+
+def _stored(path: Path) -> Fit | None:
+    """The run that was kept there; None where there is none, or one that a crash of the machine damaged."""
+    try:
+        with path.open("rb") as file, np.load(file) as arrays:
+            return Fit(*(arrays[name] for name in ("log_p", "confidence", "iteration", "history")))
+    except (FileNotFoundError, BadZipFile, ValueError, KeyError, EOFError):
+        return None

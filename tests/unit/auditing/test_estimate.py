@@ -55,6 +55,15 @@ def test_the_estimate_is_near_the_truth_and_its_interval_holds_it():
     assert found.low < wrong < found.high
 
 
+def test_where_one_label_in_few_is_wrong_none_may_be():
+    log_p, labels, *_ = honest(12, rate=0.0)
+    labels[4] = 2
+    noise = fit_noise_model(log_p, labels)
+    found = estimate_errors(noise.right(log_p, labels), log_p, labels, noise, seed=0)
+    assert found.low == 0
+    assert 0.5 < found.errors < found.high < 12
+
+
 def test_the_same_seed_gives_the_same_interval_and_few_rows_a_wider_one():
     log_p, labels, noise, right = honest(300)
     again = [estimate_errors(right, log_p, labels, noise, seed=4) for _ in range(2)]

@@ -76,6 +76,8 @@ def test_history_is_recorded_from_the_start_to_the_end(monkeypatch):
     sampled = fit(inputs, labels, 3, plan=SHORT)
     assert sampled.history.shape[1] == 7
     assert np.isin(sampled.history[-1], sampled.confidence).all()
+    part = fit(inputs, labels, 3, rows=torch.arange(45, 60), plan=SHORT)
+    assert np.isin(part.history[-1], part.confidence[45:]).all()  # none of those that were left out
 
 
 def test_cross_entropy_has_no_confidences():

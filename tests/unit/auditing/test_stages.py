@@ -175,3 +175,14 @@ def test_an_audit_that_was_killed_goes_on_to_the_same_numbers(tmp_path, monkeypa
     assert trained == [f"part {n} of 4 left out" for n in (1, 2, 3, 4)]
     same(resumed, run_audit(iris(), out=tmp_path / "other", device="cpu"))
     assert {file.name for file in out.iterdir()} == {file.name for file in (tmp_path / "other").iterdir()}
+
+
+def test_a_stage_that_was_damaged_on_disk_is_made_again(tmp_path, monkeypatch):
+    shorten(monkeypatch)
+    data = iris()
+    inputs, labels = table_inputs(data.inputs), torch.from_numpy(data.labels)
+    whole = whole_run(inputs, labels, 3, seed=0, folder=tmp_path)
+    path = tmp_path / "whole.npz"
+    path.write_bytes(path.read_bytes()[:200])
+    again = whole_run(inputs, labels, 3, seed=0, folder=tmp_path)
+    np.testing.assert_array_equal(again.log_p, whole.log_p)
