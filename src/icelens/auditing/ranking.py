@@ -25,9 +25,7 @@ def suspicion_score(log_p: NDArray[np.float32], labels: NDArray[np.int64], noise
     the odds of the label, weighted by where flips come from. The rates of the classes are left out: where a
     network learns little they are hardly determined, and would rank by the class alone.
     """
-    # Where every label is right, rates end at 0, whose logarithm would leave nothing to compare.
-    flips = np.maximum(noise.rate[:, None] * noise.channel, np.finfo(np.float64).tiny)
-    weight = BELIEF * np.log(flips)
+    weight = BELIEF * np.log(np.maximum(noise.channel, np.finfo(np.float64).tiny))
     np.fill_diagonal(weight, -np.inf)
     parts = [
         _score(log_p[start : start + CHUNK], labels[start : start + CHUNK], weight, noise.sharpness)

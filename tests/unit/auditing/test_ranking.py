@@ -2,10 +2,20 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import average_precision_score
 
 from icelens.auditing import ranking
 from icelens.auditing.noise_model import NoiseModel
-from icelens.auditing.ranking import BELIEF, LEAST_WORTH, issues_of, kinds_of, suspicion_score, trust_of
+from icelens.auditing.ranking import (
+    BELIEF,
+    LEAST_WORTH,
+    expected_precision,
+    issues_of,
+    kinds_of,
+    suspicion_score,
+    trust_of,
+    with_confidence,
+)
 from icelens.auditing.result import AMBIGUOUS, MISLABELLED
 
 CLASSES = 5
@@ -30,7 +40,7 @@ def test_with_an_even_channel_and_one_rival_it_is_the_log_margin():
     rows, rival = np.arange(200), (labels + 1) % CLASSES
     p_label = np.linspace(0.01, 0.99, 200)
     log_p[rows, labels], log_p[rows, rival] = np.log(p_label), np.log1p(-p_label)
-    shift = BELIEF * np.log(0.1 / (CLASSES - 1))
+    shift = BELIEF * np.log(1 / (CLASSES - 1))
     margin = log_p[rows, labels] - log_p[rows, rival]
     np.testing.assert_allclose(suspicion_score(log_p, labels, noise()), margin - shift, rtol=1e-5, atol=1e-6)
     twice = suspicion_score(log_p, labels, noise(sharpness=2.0))
@@ -45,7 +55,7 @@ def test_the_score_is_what_its_docstring_says():
     log_p, labels = predictions(50)
     expected = []
     for row, y in zip(np.exp(1.5 * log_p.astype(float)), labels, strict=True):
-        terms = [row[a] * (rate[a] * channel[a, y]) ** BELIEF for a in range(CLASSES) if a != y]
+        terms = [row[a] * channel[a, y] ** BELIEF for a in range(CLASSES) if a != y]
         expected.append(np.log(row[y]) - 0.5 * np.log(sum(term**2 for term in terms)))
     np.testing.assert_allclose(suspicion_score(log_p, labels, noise(rate, channel, 1.5)), expected, rtol=1e-6)
 
@@ -157,3 +167,23 @@ def test_kinds_say_whether_the_model_is_sure():
     labels, issues = np.array([1, 1, 1, 2]), np.array([True, True, True, False])
     kinds = kinds_of(log_p.astype(np.float32), log_p.argmax(1), labels, issues)
     assert kinds.tolist() == [MISLABELLED, AMBIGUOUS, AMBIGUOUS, ""]
+
+
+def test_confidence_joins_the_ranking_where_honest_predictions_bear_it_out():
+    draw = np.random.default_rng(0)
+    wrong = np.arange(400) < 60
+    right, known = np.where(wrong, 0.05, 0.95), np.arange(400)
+    remembered = np.where(wrong, 0.1, 0.9).astype(np.float32)
+    blind = draw.normal(size=400)  # the last word of a network that knows all labels by heart
+    joined = with_confidence(blind, remembered, known, right)
+    assert expected_precision(joined, right) > expected_precision(blind, right) + 0.3
+    clear = np.where(wrong, -5.0, 5.0) + draw.normal(size=400)
+    noise_alone = draw.uniform(0.01, 0.99, 400).astype(np.float32)
+    np.testing.assert_array_equal(with_confidence(clear, noise_alone, known, right), clear)
+
+
+def test_expected_precision_is_average_precision_where_labels_are_surely_right_or_wrong():
+    draw = np.random.default_rng(3)
+    score, wrong = draw.normal(size=300), draw.random(300) < 0.2
+    expected = average_precision_score(wrong, -score)
+    assert expected_precision(score, 1.0 - wrong) == pytest.approx(expected, abs=1e-9)
