@@ -15,7 +15,7 @@ from icelens.auditing.features import inputs_of
 from icelens.auditing.fit import Fit
 from icelens.auditing.inputs import Inputs
 from icelens.auditing.noise_model import NoiseModel, fit_noise_model
-from icelens.auditing.ranking import issues_of, kinds_of, suspicion_score, trust_of, with_confidence
+from icelens.auditing.ranking import guesses, issues_of, kinds_of, suspicion_score, trust_of, with_confidence
 from icelens.auditing.result import Audit
 from icelens.auditing.stages import Honest, honest_runs, whole_run
 from icelens.data import Labelled
@@ -82,13 +82,14 @@ def judge(
     score = suspicion_score(whole.log_p, data.labels, noise)
     score = with_confidence(score, _confidence(whole), honest.rows, right)
     trust = trust_of(score, honest.rows, right)
-    examples = _examples(data, whole, trust)
+    issues = issues_of(trust)
+    examples = _examples(data, _blended(whole, honest), _confidence(whole), trust, issues)
     return Audit(
         examples=examples,
         estimate=estimate_errors(trust, honest.log_p, given, noise, seed),
         pairs=confused_pairs(examples),
         by_class=by_class(examples),
-        budgets=review_budgets(trust, budget),
+        budgets=review_budgets(trust, budget or 1, int(issues.sum())),
         history=(whole.iteration, whole.history),
         about={**(about or {}), **_found(noise, data)},
     )
@@ -100,11 +101,28 @@ def _confidence(whole: Fit) -> NDArray[np.float32]:
     return whole.confidence
 
 
-def _examples(data: Labelled, whole: Fit, trust: NDArray[np.float64]) -> pd.DataFrame:
+def _blended(whole: Fit, honest: Honest) -> NDArray[np.float32]:
+    """log p of all, (N, classes); where there are honest predictions, half way between both.
+
+    A network that knows its labels by heart would show a wrong label as its own guess.
+    """
+    log_p = whole.log_p.copy()
+    log_p[honest.rows] = (log_p[honest.rows] + honest.log_p) / 2
+    log_p -= np.log(np.exp(log_p).sum(1, keepdims=True))
+    return log_p
+
+
+def _examples(
+    data: Labelled,
+    log_p: NDArray[np.float32],
+    confidence: NDArray[np.float32],
+    trust: NDArray[np.float64],
+    issues: NDArray[np.bool_],
+) -> pd.DataFrame:
     import pandas as pd
 
     rows = np.arange(len(data))
-    guess, issues = whole.log_p.argmax(1), issues_of(trust)
+    guess = guesses(log_p, data.labels, trust)
     names = pd.Index(data.classes, dtype=object)
     return pd.DataFrame(
         {
@@ -112,11 +130,11 @@ def _examples(data: Labelled, whole: Fit, trust: NDArray[np.float64]) -> pd.Data
             "index": rows,
             "label": pd.Categorical.from_codes(data.labels.tolist(), categories=names),
             "guess": pd.Categorical.from_codes(guess.tolist(), categories=names),
-            "confidence": whole.confidence,
-            "p_label": np.exp(whole.log_p[rows, data.labels]),
-            "p_guess": np.exp(whole.log_p[rows, guess]),
+            "confidence": confidence,
+            "p_label": np.exp(log_p[rows, data.labels]),
+            "p_guess": np.exp(log_p[rows, guess]),
             "trust": trust,
-            "kind": kinds_of(whole.log_p, guess, data.labels, issues),
+            "kind": kinds_of(log_p, guess, data.labels, issues),
             "is_issue": issues,
         }
     )

@@ -65,11 +65,11 @@ def by_class(examples: pd.DataFrame) -> pd.DataFrame:
     return counted.groupby("label", observed=True)[["examples", "errors", "issues"]].sum().reset_index()
 
 
-def review_budgets(trust: NDArray[np.float64], wanted: int | None = None) -> pd.DataFrame:
-    """How many errors to expect among the n least trusted, for round n and the one that was asked for."""
+def review_budgets(trust: NDArray[np.float64], *wanted: int) -> pd.DataFrame:
+    """How many errors to expect among the n least trusted, for round n and those that were asked for."""
     import pandas as pd
 
     found = np.cumsum(np.sort(1 - trust)[::-1])
     round_numbers = [base * 10**power for power in range(1, 8) for base in (1, 2, 5)]
-    sizes = sorted({n for n in (*round_numbers, wanted or 1, len(trust)) if n <= len(trust)})
+    sizes = sorted({n for n in (*round_numbers, *(wanted or (1,)), len(trust)) if 1 <= n <= len(trust)})
     return pd.DataFrame({"n": sizes, "errors": [float(found[n - 1]) for n in sizes]})

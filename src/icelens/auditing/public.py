@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from icelens.data import Labelled
 
 
-def audit(
+def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
     X: Any,
     y: Any = None,
     *,
     ids: Any = None,
+    drop_unlabelled: bool = False,
+    keep_rare: bool = False,
     seed: int = 0,
     device: str = "auto",
     backbone: str | Path | None = None,
@@ -36,6 +38,8 @@ def audit(
             of texts or of pairs of texts, or a torch data set that yields (x, y).
         y: (N,), the given labels: strings, integers or booleans. None for a data set that yields them.
         ids: (N,), a name for each example; row numbers where left out.
+        drop_unlabelled: leave out rows without a label, which are an error otherwise.
+        keep_rare: keep classes of which there is one example only, which are an error otherwise.
         seed: of networks, order and folds. The same seed gives the same numbers on the same machine.
         device: "auto", "cpu", "cuda", ...
         backbone: an encoder of transformers, a folder or a name on the hub; for texts and images.
@@ -50,9 +54,8 @@ def audit(
     """
     from icelens.data import from_arrays
 
-    return run_audit(
-        from_arrays(X, y, ids=ids), seed=seed, device=device, backbone=backbone, budget=budget, out=out
-    )
+    data = from_arrays(X, y, ids=ids, drop_unlabelled=drop_unlabelled, keep_rare=keep_rare)
+    return run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=out)
 
 
 def run_audit(
@@ -80,8 +83,8 @@ def run_audit(
         folder.write(audit_labelled(data, **settings, stages=folder.stages))  # type: ignore[arg-type]
     found = folder.read()
     if budget is not None:  # the audit that lies there may have been made for another
-        trust = found.examples["trust"].to_numpy()
-        found = dataclasses.replace(found, budgets=review_budgets(trust, budget))
+        trust, issues = found.examples["trust"].to_numpy(), int(found.examples["is_issue"].sum())
+        found = dataclasses.replace(found, budgets=review_budgets(trust, budget, issues))
     if report:
         write_report(found, data, folder.path / "report.html")
     return found

@@ -93,25 +93,37 @@ def trust_of(score: Array, known: NDArray[np.int64], right: Array) -> Array:
 def issues_of(trust: Array) -> NDArray[np.bool_]:
     """Which labels to list: the first n by trust with the best expected F1 of all n.
 
-    With e_i = 1 − trust_i, F1 of the first n is about 2·Σ_{i≤n} e_i / (n + Σ_i e_i).
+    With e_i = 1 − trust_i, F1 of the first n is about 2·Σ_{i≤n} e_i / (n + Σ_i e_i). Where trust tells little
+    that would be nearly all of them, so the list ends at a few times the errors that there are.
     """
     order = np.argsort(trust, kind="stable")
     wrong = 1 - trust[order]
     f1 = 2 * wrong.cumsum() / (np.arange(1, len(trust) + 1) + wrong.sum())
+    count = min(int(f1.argmax()) + 1, int(np.ceil(LONGEST * wrong.sum())))
     issues = np.zeros(len(trust), dtype=bool)
-    issues[order[: int(f1.argmax()) + 1]] = True
+    issues[order[:count]] = True
     return issues & (trust < LEAST_WORTH)
 
 
-# A label that is right with more than this is not worth a look, however few suspects there are.
-LEAST_WORTH = 0.8
+LONGEST = 3.0  # entries of the list for each error that is expected
+LEAST_WORTH = 0.95  # a label that is right with more than this is not worth a look
+
+
+def guesses(log_p: NDArray[np.float32], labels: NDArray[np.int64], trust: Array) -> NDArray[np.int64]:
+    """The class that each example should have: the likeliest, or the likeliest other one for a doubted label."""
+    guess: NDArray[np.int64] = log_p.argmax(1)
+    doubted = np.flatnonzero((guess == labels) & (trust < 0.5))
+    others = log_p[doubted].copy()
+    others[np.arange(len(doubted)), labels[doubted]] = -np.inf
+    guess[doubted] = others.argmax(1)
+    return guess
 
 
 def kinds_of(
     log_p: NDArray[np.float32], guess: NDArray[np.int64], labels: NDArray[np.int64], issues: NDArray[np.bool_]
 ) -> NDArray[np.object_]:
     """ "mislabelled" where the model is sure of another class, "ambiguous" where it is torn, "" elsewhere."""
-    sure = (np.exp(log_p.max(1)) >= 0.5) & (guess != labels)
+    sure = (np.exp(log_p[np.arange(len(guess)), guess]) >= 0.5) & (guess != labels)
     kinds = np.where(sure, MISLABELLED, AMBIGUOUS).astype(object)
     kinds[~issues] = ""
     return kinds

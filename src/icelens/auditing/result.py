@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from icelens.errors import InputError
+
 if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
@@ -52,5 +54,7 @@ class Audit:
 
     def suspects(self, n: int | None = None) -> pd.DataFrame:
         """The examples by trust, the least trusted first: n of them, or all that are issues."""
+        if n is not None and n < 0:
+            raise InputError(f"n must be at least 0, got {n}")
         ranked = self.examples.sort_values("trust", kind="stable")
         return ranked.head(n) if n is not None else ranked[ranked["is_issue"]]

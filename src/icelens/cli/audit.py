@@ -93,6 +93,7 @@ def audit(
         return
     print_summary(found, data)
     if budget:
+        budget = min(budget, len(data))
         typer.echo(f"In the first {budget:,} of the list, expect {_expected(found, budget):,.0f} errors.")
     typer.echo(
         f"\nLook at {folder / 'report.html'}; all examples are in {folder / 'examples.csv'} and .parquet."

@@ -10,6 +10,7 @@ from icelens.auditing.ranking import (
     BELIEF,
     LEAST_WORTH,
     expected_precision,
+    guesses,
     issues_of,
     kinds_of,
     suspicion_score,
@@ -187,3 +188,9 @@ def test_expected_precision_is_average_precision_where_labels_are_surely_right_o
     score, wrong = draw.normal(size=300), draw.random(300) < 0.2
     expected = average_precision_score(wrong, -score)
     assert expected_precision(score, 1.0 - wrong) == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_guess_of_a_doubted_label_is_another_class():
+    log_p = np.log(np.array([[0.9, 0.07, 0.03], [0.9, 0.07, 0.03], [0.2, 0.5, 0.3]], dtype=np.float32))
+    guess = guesses(log_p, np.array([0, 0, 0]), np.array([0.1, 0.9, 0.9]))
+    assert guess.tolist() == [1, 0, 1]

@@ -56,7 +56,7 @@ def test_a_name_in_the_headline_leaves_the_order_of_the_words_alone():
 @pytest.mark.parametrize(
     ("issues", "beginning"),
     [
-        (0, "There is nothing that you must review; to be sure, look at the 20 least trusted examples."),
+        (0, "No label stands out as wrong; look at the 20 least trusted examples, or give"),
         (1, "Look at the one suspect"),
         (50, "Look through the suspects from the top: about 44 of the 50 should really be wrong."),
         (500, "Look through the suspects from the top: about 87 of the first 100 should really be wrong."),
@@ -66,11 +66,14 @@ def test_the_next_step_says_what_to_expect(issues, beginning):
     assert next_step(audit_with(412, 350, 480, examples=600, issues=issues)).startswith(beginning)
 
 
+def test_where_nothing_is_wrong_there_is_nothing_to_review():
+    said = next_step(audit_with(0.2, 0, 2, examples=600, issues=0))
+    assert said == "There is nothing that you must review; to be sure, look at the 20 least trusted examples."
+
+
 def test_the_next_step_promises_nothing_where_no_budget_was_estimated():
     audit = audit_with(412, 350, 480, examples=600, issues=500, budgets={"n": [], "errors": []})
-    assert next_step(audit) == (
-        "Look through the suspects from the top. Correct or drop what you find, then train again."
-    )
+    assert next_step(audit) == "Look through the suspects from the top. Correct or drop what you find."
     sure = audit_with(412, 350, 480, examples=600, issues=500, budgets={"n": [100], "errors": [99.6]})
     assert "nearly all of the first 100" in next_step(sure)
 

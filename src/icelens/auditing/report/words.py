@@ -86,10 +86,12 @@ def next_step(audit: Audit) -> str:
     if issues == 0:
         shown = min(FALLBACK, len(audit.examples))
         least = "the least trusted example" if shown == 1 else f"the {shown} least trusted examples"
+        if audit.estimate.errors >= 0.5:
+            return f"No label stands out as wrong; look at {least}, or give the audit better features."
         return f"There is nothing that you must review; to be sure, look at {least}."
     if issues == 1:
         return "Look at the one suspect: correct its label, drop it, or keep it if its label is right."
-    after = "Correct or drop what you find, then train again."
+    after = "Correct or drop what you find."
     first = min(FIRST, issues)
     look = "Look through the suspects from the top"
     if not len(audit.budgets):
