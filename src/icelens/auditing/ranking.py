@@ -110,7 +110,7 @@ LEAST_WORTH = 0.95  # a label that is right with more than this is not worth a l
 
 
 def guesses(log_p: NDArray[np.float32], labels: NDArray[np.int64], trust: Array) -> NDArray[np.int64]:
-    """The class that each example should have: the likeliest, or the likeliest other one for a doubted label."""
+    """The class each example should have: the likeliest; where the label is doubted, the likeliest other."""
     guess: NDArray[np.int64] = log_p.argmax(1)
     doubted = np.flatnonzero((guess == labels) & (trust < 0.5))
     others = log_p[doubted].copy()
