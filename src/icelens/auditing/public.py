@@ -54,6 +54,7 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
     """
     from icelens.data import from_arrays
 
+    _check_order(X, y)
     data = from_arrays(X, y, ids=ids, drop_unlabelled=drop_unlabelled, keep_rare=keep_rare)
     return run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=out)
 
@@ -88,6 +89,16 @@ def run_audit(
     if report:
         write_report(found, data, folder.path / "report.html")
     return found
+
+
+def _check_order(X: Any, y: Any) -> None:
+    """Raise where two pandas objects hold the same rows in another order: labels are matched by position."""
+    import pandas as pd
+
+    if not (isinstance(X, pd.DataFrame | pd.Series) and isinstance(y, pd.Series)) or len(X) != len(y):
+        return
+    if not X.index.equals(y.index) and X.index.sort_values().equals(y.index.sort_values()):
+        raise InputError("X and y have the same index in another order; give y.loc[X.index]")
 
 
 def _whole(name: str, value: Any, least: int) -> int:

@@ -182,3 +182,12 @@ def test_clean_digits_have_hardly_an_issue():
     assert audit.examples["is_issue"].mean() <= 0.02
     assert audit.estimate.errors <= 0.02 * len(labels)
     assert audit.estimate.low <= 0.005 * len(labels)
+
+
+def test_labels_in_another_order_than_their_rows_are_refused(monkeypatch):
+    shorten(monkeypatch)
+    X = pd.DataFrame({"a": np.arange(40.0), "b": np.arange(40) % 7}, index=[f"r{i}" for i in range(40)])
+    y = pd.Series(np.arange(40) // 20, index=X.index)
+    with pytest.raises(InputError, match="same index in another order"):
+        icelens.audit(X, y.iloc[::-1])
+    assert len(icelens.audit(X, y.reset_index(drop=True)).examples) == 40
