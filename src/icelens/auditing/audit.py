@@ -35,6 +35,7 @@ def audit_labelled(
     backbone: str | Path | None = None,
     budget: int | None = None,
     stages: Path | None = None,
+    cache: Path | None = None,
 ) -> Audit:
     """Find the labels of a data set that are probably wrong.
 
@@ -45,25 +46,26 @@ def audit_labelled(
         backbone: an encoder of transformers, for texts and images.
         budget: how many examples a review may look at; adds its row to `Audit.budgets`.
         stages: a folder that keeps each training run as it ends, so that a second call goes on from there.
+        cache: a folder that keeps embeddings, for other audits of the same texts or images.
     """
     if len(data.classes) < 2:
         raise InputError(f"{data.name}: only one class, '{data.classes[0]}'; there is nothing to tell apart")
     started = time.perf_counter()
     place = choose_device(device)
-    inputs = inputs_of(data, place) if backbone is None else _embedded(data, backbone, place, stages)
+    inputs = inputs_of(data, place) if backbone is None else _embedded(data, backbone, place, cache)
     labels = torch.from_numpy(data.labels).to(place)
     whole = whole_run(inputs, labels, len(data.classes), seed=seed, folder=stages)
     honest = honest_runs(inputs, labels, len(data.classes), seed=seed, folder=stages)
-    about = {**_about(data, inputs, seed), "seconds": round(time.perf_counter() - started, 2)}
+    named = {} if backbone is None else {"backbone": Path(backbone).name}
+    about = {**_about(data, inputs, seed), **named, "seconds": round(time.perf_counter() - started, 2)}
     return judge(data, whole, honest, seed=seed, budget=budget, about=about)
 
 
-def _embedded(data: Labelled, backbone: str | Path, device: torch.device, stages: Path | None) -> Inputs:
+def _embedded(data: Labelled, backbone: str | Path, device: torch.device, cache: Path | None) -> Inputs:
     """What an encoder makes of the data; transformers is loaded for this alone."""
     from icelens.auditing.backbone import embed
 
-    # Beside the stages, not in them: labels that were corrected need no second embedding.
-    return embed(data, backbone, device, None if stages is None else stages.parent)
+    return embed(data, backbone, device, cache)
 
 
 def judge(

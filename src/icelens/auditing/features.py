@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from icelens import progress
 from icelens.auditing.inputs import Bags, Features, Inputs, Pictures, bags_of
 from icelens.data import Labelled
+from icelens.data.device import image_stats
 from icelens.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,10 +144,8 @@ def image_inputs(images: Any, *, large: bool) -> Pictures:
     else:
         pixels = _decoded(images)
     tensor = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2).contiguous()
-    scaled = [channel.double().div(255) for channel in tensor.unbind(1)]
-    mean = torch.stack([channel.mean() for channel in scaled]).float()[:, None, None]
-    std = torch.stack([channel.std() for channel in scaled]).float().clamp_min(1e-3)[:, None, None]
-    return Pictures(tensor, mean, std, large)
+    mean, std = image_stats(tensor)
+    return Pictures(tensor, mean[:, None, None], std.clamp_min(1e-3)[:, None, None], large)
 
 
 def _decoded(images: Any) -> NDArray[np.uint8]:

@@ -17,6 +17,7 @@ from icelens.auditing.result import Audit, Estimate
 from icelens.data import Labelled
 from icelens.errors import FileError, InputError, MissingFileError
 from icelens.files import is_leftover, replacing
+from icelens.train.run import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,7 +53,7 @@ class AuditFolder:
                 raise InputError(f"{self.path} is a file; give the name of a folder (--out)")
             if self.path.is_dir() and not all(is_leftover(file) for file in self.path.iterdir()):
                 raise InputError(f"{self.path} is not empty and holds no audit; give another folder (--out)")
-            _write_json(recipe, wanted)
+            write_text(recipe, json.dumps(wanted, indent=1) + "\n")
             return
         there = _read_json(recipe)
         if there.get("data_fingerprint") != wanted["data_fingerprint"]:
@@ -84,7 +85,7 @@ class AuditFolder:
             "budgets": _records(audit.budgets),
             "about": audit.about,
         }
-        _write_json(self.path / "audit.json", content)
+        write_text(self.path / "audit.json", json.dumps(content, indent=1) + "\n")
         shutil.rmtree(self.stages, ignore_errors=True)
         for left in filter(is_leftover, self.path.iterdir()):  # by an audit that was killed while it wrote
             left.unlink(missing_ok=True)
@@ -166,11 +167,6 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows as JSON can hold them."""
     rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records"))
     return rows
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with replacing(path) as part:
-        part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def _read_json(path: Path) -> dict[str, Any]:

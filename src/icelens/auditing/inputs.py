@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from icelens.models import mlp
+from icelens.data.device import crop_flip, draw
+from icelens.models import mlp, resnet18
 
 
 @dataclass(frozen=True)
@@ -174,8 +175,6 @@ class Pictures:
 
     def batch(self, rows: Tensor, *, training: bool) -> Tensor:
         """(batch, channels, height, width), normalised; photographs are cropped and mirrored in training."""
-        from icelens.data.device import crop_flip, draw
-
         pixels = self.pixels[rows]
         if training and self.large:
             pixels = crop_flip(pixels, *draw(len(rows), pixels.device))
@@ -183,8 +182,6 @@ class Pictures:
 
     def network(self, classes: int) -> nn.Module:
         """ResNet-18 on a GPU, three convolutions on a CPU."""
-        from icelens.models import resnet18
-
         if self.large:
             return resnet18(tuple(self.pixels.shape[1:]), classes)
         return _small_convolutional(self.pixels.shape[1:], classes)

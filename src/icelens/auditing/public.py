@@ -80,8 +80,11 @@ def run_audit(
     folder = AuditFolder(out)
     folder.start({"seed": seed, "backbone": None if backbone is None else str(backbone)}, data)
     if not folder.finished:
-        settings = {"seed": seed, "device": device, "backbone": backbone, "budget": budget}
-        folder.write(audit_labelled(data, **settings, stages=folder.stages))  # type: ignore[arg-type]
+        audited = audit_labelled(
+            data, seed=seed, device=device, backbone=backbone, budget=budget, stages=folder.stages,
+            cache=folder.path.parent / "embeddings",
+        )  # fmt: skip
+        folder.write(audited)
     found = folder.read()
     if budget is not None:  # the audit that lies there may have been made for another
         trust, issues = found.examples["trust"].to_numpy(), int(found.examples["is_issue"].sum())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from zipfile import BadZipFile
@@ -19,8 +19,7 @@ from icelens.files import replacing
 
 SMALL = 10_000  # examples; below, honest predictions are made for all, in folds
 FOLDS = 4
-HELD_OUT = 0.25  # of more examples than that
-SHORTER = 0.8  # and trained on the rest this much shorter
+SHORTER = 0.8  # above, one fold is left out, and the rest trained on this much shorter
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +64,7 @@ def folds(labels: Tensor, order: Tensor, count: int) -> list[Tensor]:
 
 
 def _shorter(plan: Plan) -> Plan:
-    return Plan(max(1, round(SHORTER * plan.epochs)), plan.batch_size, plan.learning_rate, plan.weight_decay)
+    return replace(plan, epochs=max(1, round(SHORTER * plan.epochs)))
 
 
 def _kept(folder: Path | None, name: str, make: Callable[[], Fit]) -> Fit:

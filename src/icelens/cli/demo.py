@@ -45,6 +45,7 @@ def _print(outcomes: list[Outcome], out: Path) -> None:
         f"           {out / 'confidence.png'}      how the confidences part during training\n"
         f"           {ice}/examples.parquet   each example's confidence and guess\n"
         "Next       put icelens.ICELoss into your own training loop: see the README\n"
+        "           icelens audit --help        find the labels of your own data that are wrong\n"
         "           icelens train --help        train by a recipe, on your choice of data, noise and method\n"
         "           icelens data ls             the data sets that icelens knows",
         soft_wrap=True,

@@ -118,6 +118,11 @@ def channel_stats(examples: Examples) -> tuple[Tensor, Tensor]:
     images = examples.inputs
     if not isinstance(images, Tensor) or images.dtype != torch.uint8 or images.dim() != 4 or not len(images):
         raise InputError("channel_stats needs uint8 images of shape (N, channels, height, width), N > 0")
+    return image_stats(images)
+
+
+def image_stats(images: Tensor) -> tuple[Tensor, Tensor]:
+    """The same of uint8 images (N, channels, height, width) without labels."""
     values = torch.arange(256, dtype=torch.float64) / 255
     means, stds = [], []
     for channel in images.unbind(1):

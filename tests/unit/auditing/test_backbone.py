@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tiny_backbones import labelled, pictures, sentences, write_bert, write_vit
+from tiny_backbones import labelled, pictures, sentences, write_bert
 
 from icelens.auditing import backbone
 from icelens.auditing.backbone import embed
@@ -16,16 +16,6 @@ from icelens.errors import FileError, InputError, MissingFileError
 from icelens.models.encoder import fingerprint_of
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture(scope="session")
-def bert(tmp_path_factory):
-    return write_bert(tmp_path_factory.mktemp("bert"))
-
-
-@pytest.fixture(scope="session")
-def vit(tmp_path_factory):
-    return write_vit(tmp_path_factory.mktemp("vit"))
 
 
 @pytest.fixture(autouse=True)

@@ -23,16 +23,6 @@ from icelens.errors import FileError, InputError
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(scope="session")
-def bert(tmp_path_factory):
-    return write_bert(tmp_path_factory.mktemp("bert"))
-
-
-@pytest.fixture(scope="session")
-def vit(tmp_path_factory):
-    return write_vit(tmp_path_factory.mktemp("vit"))
-
-
 def encoded(data, name):
     """All examples in one batch."""
     return (text_encoder if data.kind == "text" else image_encoder)(data, name, CPU)(np.arange(len(data)))

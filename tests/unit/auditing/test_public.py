@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import average_precision_score, f1_score
 
 import icelens
+from icelens.auditing import backbone
 from icelens.auditing.public import run_audit
 from icelens.errors import InputError
 
@@ -191,3 +192,15 @@ def test_labels_in_another_order_than_their_rows_are_refused(monkeypatch):
     with pytest.raises(InputError, match="same index in another order"):
         icelens.audit(X, y.iloc[::-1])
     assert len(icelens.audit(X, y.reset_index(drop=True)).examples) == 40
+
+
+def test_corrected_labels_need_no_second_embedding(tmp_path, monkeypatch, bert):
+    shorten(monkeypatch)
+    texts = [f"{word} {number}" for number in range(20) for word in ("good", "bad")]
+    labels = ["yes", "no"] * 20
+    first = icelens.audit(texts, labels, backbone=bert, out=tmp_path / "first")
+    assert first.about["backbone"] == bert.name
+    monkeypatch.setattr(backbone, "text_encoder", None)
+    icelens.audit(texts, ["no", "no", *labels[2:]], backbone=bert, out=tmp_path / "second")
+    with pytest.raises(TypeError):  # another text has to be read
+        icelens.audit([*texts[1:], "new"], labels, backbone=bert, out=tmp_path / "third")

@@ -17,7 +17,7 @@ from icelens.auditing.audit import audit_labelled
 from icelens.auditing.features import table_inputs
 from icelens.auditing.fit import Fit
 from icelens.auditing.inputs import Plan
-from icelens.auditing.stages import FOLDS, HELD_OUT, SHORTER, folds, honest_runs, whole_run
+from icelens.auditing.stages import FOLDS, SHORTER, folds, honest_runs, whole_run
 
 KILLED = """
 import os, signal
@@ -104,7 +104,7 @@ def test_of_many_examples_a_quarter_is_left_out_once_in_a_shorter_run(recorded, 
     monkeypatch.setattr(stages, "SMALL", 90)
     honest = honest_runs(Counted(), torch.arange(90) % 3, 3, seed=4, folder=None)
     ((rows, read, plan, _, title),) = recorded
-    assert len(honest.rows) == len(read) == math.ceil(HELD_OUT * 90)
+    assert len(honest.rows) == len(read) == math.ceil(90 / FOLDS)
     assert set(rows.tolist()).isdisjoint(read.tolist())
     assert len(rows) + len(read) == 90
     assert plan == Plan(round(10 * SHORTER), 32, 1e-3, 1e-2)
