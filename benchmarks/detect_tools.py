@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
+import icelens.auditing.fit as fit_module
 from icelens.auditing.audit import judge
 from icelens.auditing.fit import Fit, fit
-from icelens.auditing.inputs import Inputs, Plan
+from icelens.auditing.inputs import Inputs
 from icelens.auditing.stages import honest_runs, whole_run
 from icelens.data import Labelled
 from icelens.files import replacing
+from icelens.train.loop import epoch_order
 
 FOLDS = 5
 Arrays = dict[str, NDArray[Any]]
@@ -46,31 +48,18 @@ class Verdict:
     interval: tuple[float, float] | None = None
 
 
-class Counted:
-    """Inputs that count the rows drawn for training: what a tool costs, whatever it says of itself."""
+class Drawn:
+    """Counts the rows that epochs draw for training: what a tool costs, whatever it says of itself."""
 
-    def __init__(self, inputs: Inputs) -> None:
-        self.inputs, self.trained = inputs, 0
+    def __init__(self) -> None:
+        self.rows = 0
 
-    def __len__(self) -> int:
-        return len(self.inputs)
+    def __call__(self, rows: Tensor, seed: int, epoch: int) -> Tensor:
+        self.rows += len(rows)
+        return epoch_order(rows, seed, epoch)
 
-    def batch(self, rows: Tensor, *, training: bool) -> Any:
-        self.trained += len(rows) if training else 0
-        return self.inputs.batch(rows, training=training)
 
-    def network(self, classes: int) -> nn.Module:
-        return self.inputs.network(classes)
-
-    def plan(self) -> Plan:
-        return self.inputs.plan()
-
-    def to(self, device: torch.device) -> Counted:
-        return Counted(self.inputs.to(device))
-
-    @property
-    def model(self) -> str:
-        return self.inputs.model
+drawn = fit_module.epoch_order = Drawn()
 
 
 class Trial:
@@ -87,7 +76,7 @@ class Trial:
     def __init__(
         self, data: Labelled, inputs: Inputs, seed: int, folder: Path | None, say: Callable[[str], None]
     ) -> None:
-        self.data, self.inputs, self.seed = data, Counted(inputs), seed
+        self.data, self.inputs, self.seed = data, inputs, seed
         self.folder, self.say = folder, say
         self.classes = len(data.classes)
         self.labels = torch.from_numpy(data.labels).to(_device(inputs))
@@ -99,17 +88,17 @@ class Trial:
             with np.load(path) as stored:
                 return dict(stored)
         self.say(name)
-        before, started = self.inputs.trained, time.perf_counter()
+        before, started = drawn.rows, time.perf_counter()
         found = make()
         found["seconds"] = np.array(time.perf_counter() - started)
-        found["model_epochs"] = np.array((self.inputs.trained - before) / len(self.data))
+        found["model_epochs"] = np.array((drawn.rows - before) / len(self.data))
         if path is not None:
             with replacing(path) as part, part.open("wb") as file:
                 np.savez(file, allow_pickle=False, **found)
         return found
 
     def icelens(self) -> Arrays:
-        """An audit: the steps of `audit_labelled`, on inputs that count."""
+        """An audit: the steps of `audit_labelled`."""
         arguments = {"seed": self.seed, "folder": None}
         whole = whole_run(self.inputs, self.labels, self.classes, **arguments)
         honest = honest_runs(self.inputs, self.labels, self.classes, **arguments)

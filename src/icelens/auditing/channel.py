@@ -33,6 +33,7 @@ class ChannelLoss(nn.Module):
 
     flipped: Tensor
     stayed: Tensor
+    steps: Tensor
 
     def __init__(
         self,
@@ -45,12 +46,13 @@ class ChannelLoss(nn.Module):
         memory: float = 0.02,
     ) -> None:
         super().__init__()
-        self.belief, self.step_size, self.memory, self.steps = belief, step_size, memory, 0
+        self.belief, self.step_size, self.memory = belief, step_size, memory
         self.table = Confidence(examples, start=float(torch.logit(torch.tensor(kept))))
         elsewhere = 1 - torch.eye(classes)
         # Shares of all labels, by the class they belong to and the one they were given.
         self.register_buffer("flipped", elsewhere * (1 - kept) / (classes - 1) / classes)
         self.register_buffer("stayed", torch.full((classes,), kept / classes))
+        self.register_buffer("steps", torch.zeros(()))  # a tensor, which a recorded step can count on
 
     @property
     def channel(self) -> Tensor:
@@ -90,7 +92,7 @@ class ChannelLoss(nn.Module):
     def _count(self, labels: Tensor, stayed: Tensor, moved: Tensor) -> None:
         """Let the counts follow the probabilities of a batch: a mean at first, then a moving average."""
         self.steps += 1
-        share = max(self.memory, 1 / (self.steps + 1))
+        share = (1 / (self.steps + 1)).clamp_min(self.memory)
         flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved.T) / len(labels)
         kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed) / len(labels)
         self.flipped.lerp_(flipped, share)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +19,9 @@ from icelens import progress
 from icelens.auditing.channel import ChannelLoss
 from icelens.auditing.inputs import Inputs, Plan, SparseLinear
 from icelens.errors import TrainingError, unknown
+from icelens.train.capture import CapturedStep, in_place, side_stream
 from icelens.train.loop import epoch_order
+from icelens.train.predict import mixed_precision
 
 LOSSES = ("channel", "cross_entropy")
 SNAPSHOTS = 12
@@ -35,12 +40,14 @@ class Fit:
         confidence: (N,), C of each example; those not trained on keep the start. None with cross entropy.
         iteration: (snapshots,), when confidences were recorded.
         history: (snapshots, sample), the confidences of a sample of the examples.
+        weights: of the network, on the CPU, where they were asked for.
     """
 
     log_p: NDArray[np.float32]
     confidence: NDArray[np.float32] | None
     iteration: NDArray[np.int64]
     history: NDArray[np.float32]
+    weights: dict[str, Tensor] | None = None
 
 
 def fit(  # noqa: PLR0913 - what to train on, what to read, and how
@@ -55,6 +62,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     seed: int = 0,
     title: str = "training",
     watch: Watch | None = None,
+    keep: bool = False,
 ) -> Fit:
     """Train a new network on `rows` and predict the rows `read`.
 
@@ -69,6 +77,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         seed: of the network, the order and dropout.
         title: for the progress bar.
         watch: called after each epoch with its number and the log-probabilities of all rows.
+        keep: whether to hand out the weights of the network too.
     """
     if loss not in LOSSES:
         raise unknown("loss", loss, LOSSES)
@@ -79,14 +88,17 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     channel = ChannelLoss(len(labels), classes).to(labels.device) if loss == "channel" else None
     run = _Run(inputs, labels, network, channel, plan or inputs.plan())
     history = _History(channel, rows, seed)
-    for epoch in run.epochs(rows, seed, title, history):
-        if watch is not None:
-            watch(epoch, log_probabilities(inputs, network, everything))
+    with side_stream(labels.device) if run.recorded else nullcontext():
+        for epoch in run.epochs(rows, seed, title, history):
+            if watch is not None:
+                watch(epoch, log_probabilities(inputs, network, everything))
+        log_p = log_probabilities(inputs, network, everything if read is None else read)
     return Fit(
-        log_probabilities(inputs, network, everything if read is None else read),
+        log_p,
         None if channel is None else channel.confidence().cpu().numpy(),
         np.array(history.iteration, dtype=np.int64),
         np.array(history.confidence, dtype=np.float32).reshape(len(history.iteration), len(history.sample)),
+        {name: value.cpu() for name, value in network.state_dict().items()} if keep else None,
     )
 
 
@@ -97,44 +109,53 @@ class _Run:
         self, inputs: Inputs, labels: Tensor, network: nn.Module, channel: ChannelLoss | None, plan: Plan
     ) -> None:
         self.inputs, self.labels, self.network, self.channel = inputs, labels, network, channel
-        self.plan, self.optimizers = plan, _optimizers(network, plan)
+        self.recorded = labels.device.type == "cuda" and inputs.recordable
+        self.plan, self.optimizers = plan, _optimizers(network, plan, recorded=self.recorded)
+        self.total = torch.zeros((), device=labels.device)
 
     def epochs(self, rows: Tensor, seed: int, title: str, history: _History) -> Iterator[int]:
         """Train on the rows; yields the number of each epoch at its end."""
         plan, done = self.plan, 0
         steps = plan.epochs * len(_batches(rows, plan.batch_size))
         marks = {round(steps * number / SNAPSHOTS) for number in range(SNAPSHOTS)}
+        train_on = CapturedStep(self.step) if self.recorded else self.step
         with progress.bar(title, steps) as tick:
             for epoch in range(plan.epochs):
                 self.network.train()
+                self.total.zero_()
                 order = epoch_order(rows, seed, epoch).to(self.labels.device)
-                total = torch.zeros((), device=self.labels.device)
                 for index in _batches(order, plan.batch_size):
                     if done in marks:
                         history.record(done)
-                    total += self.step(index, done / steps)
+                    self.set_rate(done / steps)
+                    train_on(index)
                     done += 1
                     tick(1)
-                if not math.isfinite(float(total)):
-                    raise TrainingError(
-                        f"the loss is {float(total)} in epoch {epoch + 1}; are inputs finite?"
-                    )
+                if not math.isfinite(total := float(self.total)):
+                    raise TrainingError(f"the loss is {total} in epoch {epoch + 1}; are inputs finite?")
                 yield epoch
         history.record(done)
 
-    def step(self, index: Tensor, share: float) -> Tensor:
-        """One step of the optimizers on a batch, at this share of the run; the loss."""
+    def set_rate(self, share: float) -> None:
+        """Set the learning rate at this share of the run: half a cosine."""
         rate = self.plan.learning_rate * (1 + math.cos(math.pi * share)) / 2
-        logits, given = self.network(self.inputs.batch(index, training=True)), self.labels[index]
-        loss = F.cross_entropy(logits, given) if self.channel is None else self.channel(logits, given, index)
+        place = partial(in_place, self.labels.device) if self.recorded else lambda _, value: value
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = rate
+                group["lr"] = place(group["lr"], rate)
+
+    def step(self, index: Tensor) -> None:
+        """One step of the optimizers on a batch."""
+        batch, given = self.inputs.batch(index, training=True), self.labels[index]
+        with mixed_precision(index.device, self.inputs.precision, captured=self.recorded):
+            logits = self.network(batch)
+        loss = F.cross_entropy(logits, given) if self.channel is None else self.channel(logits, given, index)
+        for optimizer in self.optimizers:
             optimizer.zero_grad()
         loss.backward()
         for optimizer in self.optimizers:
             optimizer.step()
-        return loss.detach()
+        self.total.add_(loss.detach())
 
 
 class _History:
@@ -160,11 +181,12 @@ def _batches(order: Tensor, size: int) -> list[Tensor]:
     return batches
 
 
-def _optimizers(network: nn.Module, plan: Plan) -> list[torch.optim.Optimizer]:
+def _optimizers(network: nn.Module, plan: Plan, *, recorded: bool) -> list[torch.optim.Optimizer]:
     if isinstance(network, SparseLinear):
         sparse = torch.optim.SparseAdam(list(network.weight.parameters()), plan.learning_rate)
         return [sparse, torch.optim.Adam([network.bias], plan.learning_rate)]
-    return [torch.optim.AdamW(network.parameters(), plan.learning_rate, weight_decay=plan.weight_decay)]
+    settings: dict[str, Any] = {"weight_decay": plan.weight_decay, "capturable": recorded, "fused": recorded or None}
+    return [torch.optim.AdamW(network.parameters(), plan.learning_rate, **settings)]
 
 
 @torch.no_grad()
@@ -172,8 +194,7 @@ def log_probabilities(inputs: Inputs, network: nn.Module, rows: Tensor) -> NDArr
     """log p of these rows, (rows, classes)."""
     network.eval()
     device = next(network.parameters()).device
-    parts = [
-        F.log_softmax(network(inputs.batch(part.to(device), training=False)).float(), -1).cpu()
-        for part in torch.split(rows, BATCH)
-    ]
+    with mixed_precision(device, inputs.precision, captured=False):
+        logits = (network(inputs.batch(part.to(device), training=False)) for part in torch.split(rows, BATCH))
+        parts = [F.log_softmax(part.float(), -1).cpu() for part in logits]
     return torch.cat(parts).numpy()

@@ -44,6 +44,14 @@ class Inputs(Protocol):
     def model(self) -> str:
         """What the network is, for people."""
 
+    @property
+    def recordable(self) -> bool:
+        """Whether all batches of a size run the same operations, so that a step can be a CUDA graph."""
+
+    @property
+    def precision(self) -> str:
+        """What the network computes in: "float32" or "bfloat16"."""
+
 
 def _epochs(examples: int, at_5000: float, power: float, low: int, high: int) -> int:
     """More examples are seen less often each: the number of steps grows, but slower than the data."""
@@ -61,6 +69,8 @@ class Features:
     values: Tensor
     hidden: int = 256
     dropout: float = 0.2
+    recordable = True
+    precision = "float32"
 
     def __len__(self) -> int:
         return len(self.values)
@@ -99,6 +109,8 @@ class Bags:
     weights: Tensor
     width: int
     dropout: float = 0.5
+    recordable = False  # the number of n-grams of a batch changes
+    precision = "float32"
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -169,6 +181,7 @@ class Pictures:
     mean: Tensor
     std: Tensor
     large: bool = False
+    recordable = True
 
     def __len__(self) -> int:
         return len(self.pixels)
@@ -178,12 +191,14 @@ class Pictures:
         pixels = self.pixels[rows]
         if training and self.large:
             pixels = crop_flip(pixels, *draw(len(rows), pixels.device))
-        return (pixels.float() / 255 - self.mean) / self.std
+        scaled = (pixels.float() / 255 - self.mean) / self.std
+        return scaled.contiguous(memory_format=torch.channels_last) if self.large else scaled
 
     def network(self, classes: int) -> nn.Module:
         """ResNet-18 on a GPU, three convolutions on a CPU."""
         if self.large:
-            return resnet18(tuple(self.pixels.shape[1:]), classes)
+            network = resnet18(tuple(self.pixels.shape[1:]), classes)
+            return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
         return _small_convolutional(self.pixels.shape[1:], classes)
 
     def plan(self) -> Plan:
@@ -201,6 +216,11 @@ class Pictures:
         """For people."""
         size = " x ".join(map(str, self.pixels.shape[2:]))
         return f"{'ResNet-18' if self.large else 'three convolutions'} on {size} pixels"
+
+    @property
+    def precision(self) -> str:
+        """The large network runs on tensor cores."""
+        return "bfloat16" if self.large else "float32"
 
 
 def _small_convolutional(shape: torch.Size, classes: int) -> nn.Module:

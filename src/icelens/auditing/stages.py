@@ -15,10 +15,14 @@ from torch import Tensor
 
 from icelens.auditing.fit import Fit, fit
 from icelens.auditing.inputs import Inputs, Plan
+from icelens.errors import FileError
 from icelens.files import replacing
+from icelens.train.checkpoint import read_safetensors, write_safetensors
 
 SMALL = 10_000  # examples; below, honest predictions are made for all, in folds
 FOLDS = 4
+ARRAYS = ("log_p", "confidence", "iteration", "history")  # of a run that is kept
+WEIGHTS = ".safetensors"
 SHORTER = 0.8  # above, one fold is left out, and the rest trained on this much shorter
 
 
@@ -32,7 +36,8 @@ class Honest:
 
 def whole_run(inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None) -> Fit:
     """One ordinary run on all examples; the ranking is read from it."""
-    return _kept(folder, "whole", lambda: fit(inputs, labels, classes, seed=seed, title="training on all"))
+    run = partial(fit, inputs, labels, classes, seed=seed, title="training on all", keep=True)
+    return _kept(folder, "whole", run)
 
 
 def honest_runs(inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None) -> Honest:
@@ -75,7 +80,9 @@ def _kept(folder: Path | None, name: str, make: Callable[[], Fit]) -> Fit:
     stored = _stored(path)
     if stored is None:
         stored = make()
-        arrays = {key: value for key, value in vars(stored).items() if value is not None}
+        arrays = {name: value for name in ARRAYS if (value := getattr(stored, name)) is not None}
+        if stored.weights is not None:
+            write_safetensors(path.with_suffix(WEIGHTS), stored.weights, {})
         with replacing(path) as part, part.open("wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
     return stored
@@ -85,6 +92,8 @@ def _stored(path: Path) -> Fit | None:
     """The run that was kept there; None where there is none, or one that a crash of the machine damaged."""
     try:
         with path.open("rb") as file, np.load(file) as arrays:
-            return Fit(*(arrays[name] for name in ("log_p", "confidence", "iteration", "history")))
-    except (FileNotFoundError, BadZipFile, ValueError, KeyError, EOFError):
+            found = {name: arrays[name] for name in ARRAYS}
+        weights = path.with_suffix(WEIGHTS)
+        return Fit(**found, weights=read_safetensors(weights)[0] if weights.exists() else None)
+    except (FileNotFoundError, BadZipFile, ValueError, KeyError, EOFError, FileError):
         return None

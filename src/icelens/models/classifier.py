@@ -10,7 +10,7 @@ from icelens.errors import InputError
 
 
 class Classifier(nn.Module):
-    """Features, then the linear layer `head`, then, if asked for, a BatchNorm on the logits.
+    """Features, then the linear layer `head`; if asked for, a BatchNorm on what enters or leaves that layer.
 
     The authors' code adds that BatchNorm after its optimizer was built, so its scale and shift never
     move from 1 and 0. `affine=False` is the same without two parameters that look as if they trained.
@@ -21,12 +21,24 @@ class Classifier(nn.Module):
         outputs: how many logits.
         logit_norm: normalise each logit over the batch, which holds the logits' size down. Training
             then needs at least two examples in every batch.
+        feature_norm: normalise each feature instead, for a loss whose outputs must keep their start or
+            their share: it too holds the size of what comes from below down.
     """
 
-    def __init__(self, features: nn.Module, width: int, outputs: int, *, logit_norm: bool = False) -> None:
+    def __init__(
+        self,
+        features: nn.Module,
+        width: int,
+        outputs: int,
+        *,
+        logit_norm: bool = False,
+        feature_norm: bool = False,
+    ) -> None:
         super().__init__()
         if outputs < 1:
             raise InputError(f"a model needs at least 1 output, got {outputs}")
+        if feature_norm:
+            features = nn.Sequential(features, nn.BatchNorm1d(width, affine=False))
         self.features = features
         self.head = nn.Linear(width, outputs)
         self.norm = nn.BatchNorm1d(outputs, affine=False) if logit_norm else nn.Identity()

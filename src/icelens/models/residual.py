@@ -13,7 +13,9 @@ from icelens.models.classifier import Classifier, image_shape
 STAGES = (64, 128, 256, 512)
 
 
-def resnet18(shape: tuple[int, ...], outputs: int, *, logit_norm: bool = False) -> Classifier:
+def resnet18(
+    shape: tuple[int, ...], outputs: int, *, logit_norm: bool = False, feature_norm: bool = False
+) -> Classifier:
     """Pre-activation ResNet-18 (He et al., 2016) for images of about 32 x 32 pixels.
 
     A 3x3 stem without max-pool, four stages of two blocks, BatchNorm and ReLU before every further
@@ -23,15 +25,18 @@ def resnet18(shape: tuple[int, ...], outputs: int, *, logit_norm: bool = False) 
         shape: (channels, height, width) of one image.
         outputs: how many logits.
         logit_norm: see `Classifier`.
+        feature_norm: likewise.
     """
     channels, _, _ = image_shape(shape, smallest=1)
     last = STAGES[-1]
     pool = [nn.BatchNorm2d(last), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
     features = nn.Sequential(*_trunk(channels, PreActivationBlock), *pool)
-    return Classifier(features, last, outputs, logit_norm=logit_norm)
+    return Classifier(features, last, outputs, logit_norm=logit_norm, feature_norm=feature_norm)
 
 
-def resnet18_paper(shape: tuple[int, ...], outputs: int, *, logit_norm: bool = False) -> Classifier:
+def resnet18_paper(
+    shape: tuple[int, ...], outputs: int, *, logit_norm: bool = False, feature_norm: bool = False
+) -> Classifier:
     """ResNet-18 as the paper's authors ran it: see `RawInputBlock` for what differs.
 
     Its last average pool has a window of 4 and no BatchNorm before it, so 32 x 32 pixels leave one
@@ -41,12 +46,13 @@ def resnet18_paper(shape: tuple[int, ...], outputs: int, *, logit_norm: bool = F
         shape: (channels, height, width) of one image, at least 25 x 25 pixels.
         outputs: how many logits.
         logit_norm: see `Classifier`.
+        feature_norm: likewise.
     """
     channels, height, width = image_shape(shape, smallest=25)
     # Three stages halve the image, rounding up; the pool of 4 rounds down.
     values = STAGES[-1] * (-(-height // 8) // 4) * (-(-width // 8) // 4)
     features = nn.Sequential(*_trunk(channels, RawInputBlock), nn.AvgPool2d(4), nn.Flatten())
-    return Classifier(features, values, outputs, logit_norm=logit_norm)
+    return Classifier(features, values, outputs, logit_norm=logit_norm, feature_norm=feature_norm)
 
 
 class PreActivationBlock(nn.Module):

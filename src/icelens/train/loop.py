@@ -254,14 +254,13 @@ def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
             f"mixup calls the loss twice in a step, and '{recipe.loss}' would count each call; "
             f"set mixup=0 or choose one of {possible}"
         )
-    if not recipe.model_settings.get("logit_norm"):
-        return
-    if method.pretrain == "confusion":
+    norms = [name for name in ("logit_norm", "feature_norm") if recipe.model_settings.get(name)]
+    if "logit_norm" in norms and method.pretrain == "confusion":
         raise InputError(f"model_settings.logit_norm would undo the matrix that '{recipe.loss}' starts from")
-    if recipe.batch_size == 1 or len(task.train_rows) % recipe.batch_size == 1:
+    if norms and (recipe.batch_size == 1 or len(task.train_rows) % recipe.batch_size == 1):
         raise InputError(
             f"batch_size={recipe.batch_size} leaves a batch of one example of {len(task.train_rows)}, "
-            "which model_settings.logit_norm cannot normalise"
+            f"which model_settings.{norms[0]} cannot normalise"
         )
 
 

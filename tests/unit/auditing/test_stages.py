@@ -45,7 +45,7 @@ def recorded(monkeypatch):
     """Runs that train nothing: what they were asked for, with the row number for a prediction."""
     asked = []
 
-    def fake(inputs, labels, classes, *, rows=None, read=None, plan=None, seed=0, title=""):
+    def fake(inputs, labels, classes, *, rows=None, read=None, plan=None, seed=0, title="", keep=False):
         everything = torch.arange(len(labels))
         rows, read = (everything if part is None else part for part in (rows, read))
         asked.append((rows, read, plan, seed, title))
@@ -129,11 +129,14 @@ def test_runs_are_kept_and_not_made_again(tmp_path, monkeypatch):
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         *(f"part{number}.npz" for number in range(FOLDS)),
         "whole.npz",
+        "whole.safetensors",
     ]
     monkeypatch.setattr(stages, "fit", never)
     again = whole_run(inputs, labels, 3, seed=0, folder=tmp_path)
     for name in ("log_p", "confidence", "iteration", "history"):
         np.testing.assert_array_equal(getattr(again, name), getattr(whole, name))
+    assert again.weights.keys() == whole.weights.keys()
+    assert all(torch.equal(again.weights[name], value) for name, value in whole.weights.items())
     kept = honest_runs(inputs, labels, 3, seed=0, folder=tmp_path)
     np.testing.assert_array_equal(kept.log_p, honest.log_p)
     np.testing.assert_array_equal(kept.rows, honest.rows)
@@ -162,7 +165,8 @@ def test_an_audit_that_was_killed_goes_on_to_the_same_numbers(tmp_path, monkeypa
     code = KILLED.format(out=str(out))
     ended = subprocess.run([sys.executable, "-c", code], check=False, env=environment, capture_output=True)
     assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()
-    assert sorted(file.name for file in out.rglob("*") if file.is_file()) == ["recipe.json", "whole.npz"]
+    left = sorted(file.name for file in out.rglob("*") if file.is_file())
+    assert left == ["recipe.json", "whole.npz", "whole.safetensors"]
 
     from icelens.auditing.public import run_audit
 
@@ -177,12 +181,13 @@ def test_an_audit_that_was_killed_goes_on_to_the_same_numbers(tmp_path, monkeypa
     assert {file.name for file in out.iterdir()} == {file.name for file in (tmp_path / "other").iterdir()}
 
 
-def test_a_stage_that_was_damaged_on_disk_is_made_again(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["whole.npz", "whole.safetensors"])
+def test_a_stage_that_was_damaged_on_disk_is_made_again(tmp_path, monkeypatch, name):
     shorten(monkeypatch)
     data = iris()
     inputs, labels = table_inputs(data.inputs), torch.from_numpy(data.labels)
     whole = whole_run(inputs, labels, 3, seed=0, folder=tmp_path)
-    path = tmp_path / "whole.npz"
+    path = tmp_path / name
     path.write_bytes(path.read_bytes()[:200])
     again = whole_run(inputs, labels, 3, seed=0, folder=tmp_path)
     np.testing.assert_array_equal(again.log_p, whole.log_p)

@@ -88,6 +88,18 @@ def test_logit_norm_standardises_each_logit_without_parameters(name):
     torch.testing.assert_close(logits.var(0, unbiased=False), torch.ones(4), rtol=0, atol=0.02)
 
 
+@pytest.mark.parametrize("name", ["resnet18", "resnet18_paper"])
+def test_feature_norm_standardises_what_enters_the_last_layer_without_parameters(name):
+    plain, normed = (network(name, SHAPES[name], 4, feature_norm=norm) for norm in (False, True))
+    assert parameters(plain) == parameters(normed)
+    x = 1000 * torch.randn(16, *SHAPES[name]) * torch.linspace(1, 100, 16)[:, None, None, None]
+    features = normed.features(x)
+    torch.testing.assert_close(features.mean(0), torch.zeros(features.shape[1]), rtol=0, atol=1e-3)
+    moving = features.var(0, unbiased=False)
+    torch.testing.assert_close(moving, torch.ones_like(moving), rtol=0, atol=0.02)
+    torch.testing.assert_close(normed(x), normed.head(features))
+
+
 def test_mlp_parameters_by_hand():
     assert parameters(network("mlp", (64,), 10)) == (64 + 1) * 256 + (256 + 1) * 256 + (256 + 1) * 10
     assert parameters(network("mlp", (8, 8), 10, hidden=[])) == 65 * 10
