@@ -110,7 +110,7 @@ def detection() -> str:
 def summary() -> str:
     """The first page's part of Table 1: what ICE is compared with, and how well labels are told."""
     records = read_trials(RESULTS, "table1")
-    data = ("mnist", "fashion-mnist", "cifar10")
+    data = ("mnist", "fashion-mnist", "cifar10", "cifar100")
     shown = ("cross_entropy", "hard_bootstrapping", "gce", "ice_linear", "ice_power")
     cells = {key: cell for key, cell in tables.table1(records).items() if key[1] in shown}
     head, *body = tables.table1_rows(cells, data)
