@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,12 +11,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from icelens.auditing.aids import aids_for, suspect_rows
 from icelens.auditing.estimate import by_class, confused_pairs, estimate_errors, review_budgets
 from icelens.auditing.features import inputs_of
 from icelens.auditing.fit import Fit
 from icelens.auditing.inputs import Inputs
-from icelens.auditing.noise_model import NoiseModel, fit_noise_model
-from icelens.auditing.ranking import guesses, issues_of, kinds_of, suspicion_score, trust_of, with_confidence
+from icelens.auditing.network import described
+from icelens.auditing.noise_model import Explanations, NoiseModel, explain
+from icelens.auditing.ranking import (
+    best_reading,
+    guesses,
+    issues_of,
+    kinds_of,
+    suspicion_score,
+    trust_of,
+    with_confidence,
+)
 from icelens.auditing.result import Audit
 from icelens.auditing.stages import Honest, honest_runs, whole_run
 from icelens.data import Labelled
@@ -36,6 +47,7 @@ def audit_labelled(
     budget: int | None = None,
     stages: Path | None = None,
     cache: Path | None = None,
+    reviewed: bool = False,
 ) -> Audit:
     """Find the labels of a data set that are probably wrong.
 
@@ -47,6 +59,7 @@ def audit_labelled(
         budget: how many examples a review may look at; adds its row to `Audit.budgets`.
         stages: a folder that keeps each training run as it ends, so that a second call goes on from there.
         cache: a folder that keeps embeddings, for other audits of the same texts or images.
+        reviewed: whether people will look at the suspects: adds `Audit.aids` and `Audit.weights`.
     """
     if len(data.classes) < 2:
         raise InputError(f"{data.name}: only one class, '{data.classes[0]}'; there is nothing to tell apart")
@@ -58,7 +71,18 @@ def audit_labelled(
     honest = honest_runs(inputs, labels, len(data.classes), seed=seed, folder=stages)
     named = {} if backbone is None else {"backbone": Path(backbone).name}
     about = {**_about(data, inputs, seed), **named, "seconds": round(time.perf_counter() - started, 2)}
-    return judge(data, whole, honest, seed=seed, budget=budget, about=about)
+    noise = explain(honest.log_p, data.labels[honest.rows])
+    whole = _best_read(data, whole, honest, noise)
+    audit = _judged(data, whole, honest, noise, seed=seed, budget=budget, about=about)
+    return _with_aids(audit, inputs, whole, honest) if reviewed else audit
+
+
+def _with_aids(audit: Audit, inputs: Inputs, whole: Fit, honest: Honest) -> Audit:
+    """The audit, and what reviewers are shown beside its suspects."""
+    assert whole.weights is not None, "a run on all examples keeps its weights"
+    rows = suspect_rows(audit.examples)
+    aids = aids_for(audit.examples, rows, _blended(whole, honest, rows), inputs, whole.weights)
+    return replace(audit, aids=aids, weights=whole.weights)
 
 
 def _embedded(data: Labelled, backbone: str | Path, device: torch.device, cache: Path | None) -> Inputs:
@@ -68,32 +92,51 @@ def _embedded(data: Labelled, backbone: str | Path, device: torch.device, cache:
     return embed(data, backbone, device, cache)
 
 
-def judge(
+def judge(data: Labelled, whole: Fit, honest: Honest, *, seed: int = 0) -> Audit:
+    """What the runs say of every example and of the whole."""
+    noise = explain(honest.log_p, data.labels[honest.rows])
+    return _judged(data, _best_read(data, whole, honest, noise), honest, noise, seed=seed)
+
+
+def _best_read(data: Labelled, whole: Fit, honest: Honest, noise: Explanations) -> Fit:
+    """The run with log p of its end or of its course, whichever tells more."""
+    if whole.visited is None:
+        return whole
+    readings, right = [whole.log_p, whole.visited], noise.right(honest.log_p, data.labels[honest.rows])
+    return replace(whole, log_p=best_reading(readings, data.labels, noise.best, honest.rows, right))
+
+
+def _judged(
     data: Labelled,
     whole: Fit,
     honest: Honest,
+    noise: Explanations,
     *,
-    seed: int = 0,
+    seed: int,
     budget: int | None = None,
     about: dict[str, Any] | None = None,
 ) -> Audit:
-    """What the runs say of every example and of the whole."""
     given = data.labels[honest.rows]
-    noise = fit_noise_model(honest.log_p, given)
     right = noise.right(honest.log_p, given)
-    score = suspicion_score(whole.log_p, data.labels, noise)
+    score = suspicion_score(whole.log_p, data.labels, noise.best)
     score = with_confidence(score, _confidence(whole), honest.rows, right)
     trust = trust_of(score, honest.rows, right)
-    issues = issues_of(trust)
+    contradicted = int((whole.log_p.argmax(1) != data.labels).sum())
+    issues = issues_of(trust, contradicted)
     examples = _examples(data, _blended(whole, honest), _confidence(whole), trust, issues)
     return Audit(
         examples=examples,
-        estimate=estimate_errors(trust, honest.log_p, given, noise, seed),
+        estimate=estimate_errors(trust, honest.log_p, given, noise.best, seed),
         pairs=confused_pairs(examples),
         by_class=by_class(examples),
         budgets=review_budgets(trust, budget or 1, int(issues.sum())),
         history=(whole.iteration, whole.history),
-        about={**(about or {}), **_found(noise, data)},
+        about={
+            **(about or {}),
+            **_found(noise.best, data),
+            "contradicted": contradicted,
+            "explained": [round(share * len(data), 1) for share in noise.span(honest.log_p, given)],
+        },
     )
 
 
@@ -103,13 +146,17 @@ def _confidence(whole: Fit) -> NDArray[np.float32]:
     return whole.confidence
 
 
-def _blended(whole: Fit, honest: Honest) -> NDArray[np.float32]:
-    """log p of all, (N, classes); where there are honest predictions, half way between both.
+def _blended(whole: Fit, honest: Honest, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    """log p of these rows or of all, (rows, classes); with honest predictions, half way between both.
 
     A network that knows its labels by heart would show a wrong label as its own guess.
     """
-    log_p = whole.log_p.copy()
-    log_p[honest.rows] = (log_p[honest.rows] + honest.log_p) / 2
+    rows = np.arange(len(whole.log_p)) if rows is None else rows
+    place = np.full(len(whole.log_p), -1)
+    place[honest.rows] = np.arange(len(honest.rows))
+    known = np.flatnonzero(place[rows] >= 0)
+    log_p: NDArray[np.float32] = whole.log_p[rows]
+    log_p[known] = (log_p[known] + honest.log_p[place[rows[known]]]) / 2
     log_p -= np.log(np.exp(log_p).sum(1, keepdims=True))
     return log_p
 
@@ -156,6 +203,7 @@ def _about(data: Labelled, inputs: Inputs, seed: int) -> dict[str, Any]:
         "examples": len(data),
         "classes": len(data.classes),
         "model": inputs.model,
+        "network": described(inputs, len(data.classes)),
         "epochs": inputs.plan().epochs,
         "seed": seed,
         "versions": versions(),

@@ -13,7 +13,7 @@ from icelens.auditing.result import Estimate
 if TYPE_CHECKING:
     import pandas as pd
 
-RESAMPLES = 30
+RESAMPLES, STEPS = 30, 10  # the steps start from what was found
 ROWS = 20_000  # of a resample
 NORMAL_90 = 1.645
 # What the estimate is off by itself, as a share of it: measured on data sets with planted noise.
@@ -41,7 +41,7 @@ def estimate_errors(
     shares = []
     for _ in range(RESAMPLES):
         rows = generator.integers(len(labels), size=min(ROWS, len(labels)))
-        again = fit_noise_model(log_p[rows], labels[rows], near=noise)
+        again = fit_noise_model(log_p[rows], labels[rows], noise, steps=STEPS)
         shares.append(float(1 - again.right(log_p[rows], labels[rows]).mean()))
     drawn = float(np.std(shares)) * len(trust) * np.sqrt(min(1.0, ROWS / len(labels)))
     reach = NORMAL_90 * float(np.hypot(drawn, OFF_BY * errors))

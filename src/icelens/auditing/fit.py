@@ -40,6 +40,8 @@ class Fit:
         confidence: (N,), C of each example; those not trained on keep the start. None with cross entropy.
         iteration: (snapshots,), when confidences were recorded.
         history: (snapshots, sample), the confidences of a sample of the examples.
+        visited: (N, classes), log p of each example in the steps that it was part of, its mean over all but
+            the first quarter of the run; where it was asked for. Rows that were not trained on are even.
         weights: of the network, on the CPU, where they were asked for.
     """
 
@@ -47,6 +49,7 @@ class Fit:
     confidence: NDArray[np.float32] | None
     iteration: NDArray[np.int64]
     history: NDArray[np.float32]
+    visited: NDArray[np.float32] | None = None
     weights: dict[str, Tensor] | None = None
 
 
@@ -77,7 +80,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         seed: of the network, the order and dropout.
         title: for the progress bar.
         watch: called after each epoch with its number and the log-probabilities of all rows.
-        keep: whether to hand out the weights of the network too.
+        keep: whether to hand out `visited` and the weights of the network too.
     """
     if loss not in LOSSES:
         raise unknown("loss", loss, LOSSES)
@@ -86,7 +89,8 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     torch.manual_seed(seed)
     network = inputs.network(classes).to(labels.device)
     channel = ChannelLoss(len(labels), classes).to(labels.device) if loss == "channel" else None
-    run = _Run(inputs, labels, network, channel, plan or inputs.plan())
+    visits = torch.zeros(len(labels), classes, device=labels.device) if keep else None
+    run = _Run(inputs, labels, network, channel, plan or inputs.plan(), visits=visits)
     history = _History(channel, rows, seed)
     with side_stream(labels.device) if run.recorded else nullcontext():
         for epoch in run.epochs(rows, seed, title, history):
@@ -98,6 +102,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         None if channel is None else channel.confidence().cpu().numpy(),
         np.array(history.iteration, dtype=np.int64),
         np.array(history.confidence, dtype=np.float32).reshape(len(history.iteration), len(history.sample)),
+        None if visits is None else F.log_softmax(visits / run.counted_epochs, -1).cpu().numpy(),
         {name: value.cpu() for name, value in network.state_dict().items()} if keep else None,
     )
 
@@ -106,9 +111,17 @@ class _Run:
     """A network on its way: what a step reads and writes."""
 
     def __init__(
-        self, inputs: Inputs, labels: Tensor, network: nn.Module, channel: ChannelLoss | None, plan: Plan
+        self,
+        inputs: Inputs,
+        labels: Tensor,
+        network: nn.Module,
+        channel: ChannelLoss | None,
+        plan: Plan,
+        *,
+        visits: Tensor | None,
     ) -> None:
         self.inputs, self.labels, self.network, self.channel = inputs, labels, network, channel
+        self.visits, self.counted_epochs = visits, plan.epochs - plan.epochs // 4
         self.recorded = labels.device.type == "cuda" and inputs.recordable
         self.plan, self.optimizers = plan, _optimizers(network, plan, recorded=self.recorded)
         self.total = torch.zeros((), device=labels.device)
@@ -123,6 +136,8 @@ class _Run:
             for epoch in range(plan.epochs):
                 self.network.train()
                 self.total.zero_()
+                if self.visits is not None and epoch == plan.epochs - self.counted_epochs:
+                    self.visits.zero_()
                 order = epoch_order(rows, seed, epoch).to(self.labels.device)
                 for index in _batches(order, plan.batch_size):
                     if done in marks:
@@ -156,6 +171,8 @@ class _Run:
         for optimizer in self.optimizers:
             optimizer.step()
         self.total.add_(loss.detach())
+        if self.visits is not None:
+            self.visits.index_add_(0, index, F.log_softmax(logits.detach().float(), -1))
 
 
 class _History:
@@ -185,8 +202,11 @@ def _optimizers(network: nn.Module, plan: Plan, *, recorded: bool) -> list[torch
     if isinstance(network, SparseLinear):
         sparse = torch.optim.SparseAdam(list(network.weight.parameters()), plan.learning_rate)
         return [sparse, torch.optim.Adam([network.bias], plan.learning_rate)]
-    settings: dict[str, Any] = {"weight_decay": plan.weight_decay, "capturable": recorded, "fused": recorded or None}
-    return [torch.optim.AdamW(network.parameters(), plan.learning_rate, **settings)]
+    settings: dict[str, Any] = {"capturable": recorded, "fused": recorded or None}
+    adam = torch.optim.AdamW(
+        network.parameters(), plan.learning_rate, weight_decay=plan.weight_decay, **settings
+    )
+    return [adam]
 
 
 @torch.no_grad()

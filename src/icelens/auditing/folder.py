@@ -17,18 +17,23 @@ from icelens.auditing.result import Audit, Estimate
 from icelens.data import Labelled
 from icelens.errors import FileError, InputError, MissingFileError
 from icelens.files import is_leftover, replacing
+from icelens.train.checkpoint import write_safetensors
 from icelens.train.run import write_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from icelens.auditing.source import Source
+
 
 class AuditFolder:
     """Where an audit lies.
 
-    `recipe.json` settings and the fingerprint of the data; `examples.parquet` and `.csv` a row per example;
-    `audit.json` what is said of the whole; `history.npz` confidences during training; `report.html`. While
-    the audit goes on, `stages` holds the runs that are through; `audit.json` is written last.
+    `recipe.json` settings, the fingerprint of the data and where it was read from; `examples.parquet` and
+    `.csv` a row per example; `audit.json` what is said of the whole; `history.npz` confidences during
+    training; `model.safetensors` the network that was trained on all; `review.npz` what reviewers are shown
+    beside a suspect; `report.html`. While the audit goes on, `stages` holds the runs that are through;
+    `audit.json` is written last.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -44,9 +49,10 @@ class AuditFolder:
         """Whether the audit came to its end."""
         return (self.path / "audit.json").exists()
 
-    def start(self, settings: dict[str, Any], data: Labelled) -> None:
-        """Make the folder, or check that it is that of the same audit."""
-        wanted = {"settings": settings, "data_fingerprint": fingerprint(data)}
+    def start(self, settings: dict[str, Any], data: Labelled, source: Source | None = None) -> None:
+        """Make the folder, or check that it is that of the same audit; the data may have been moved since."""
+        recorded = None if source is None else source.recorded()
+        wanted = {"settings": settings, "data_fingerprint": fingerprint(data), "source": recorded}
         recipe = self.path / "recipe.json"
         if not recipe.exists():
             if self.path.exists() and not self.path.is_dir():
@@ -55,7 +61,7 @@ class AuditFolder:
                 raise InputError(f"{self.path} is not empty and holds no audit; give another folder (--out)")
             write_text(recipe, json.dumps(wanted, indent=1) + "\n")
             return
-        there = _read_json(recipe)
+        there = read_json(recipe)
         if there.get("data_fingerprint") != wanted["data_fingerprint"]:
             raise InputError(f"{self.path} holds an audit of other data; give another folder (--out)")
         for name, value in settings.items():
@@ -65,6 +71,8 @@ class AuditFolder:
                     f"{self.path} holds an audit with {name}={old!r}, not {value!r}; "
                     "give another folder (--out)"
                 )
+        if source is not None and there.get("source") != recorded:
+            write_text(recipe, json.dumps({**there, "source": recorded}, indent=1) + "\n")
 
     def write(self, audit: Audit) -> None:
         """Write all that was found; `audit.json`, which ends the audit, comes last."""
@@ -78,6 +86,7 @@ class AuditFolder:
                 np.savez_compressed(
                     file, allow_pickle=False, iteration=iteration, confidence=confidence.astype(np.float16)
                 )
+        self._write_for_review(audit)
         content = {
             "estimate": dataclasses.asdict(audit.estimate),
             "pairs": _records(audit.pairs.head(1000)),
@@ -90,6 +99,14 @@ class AuditFolder:
         for left in filter(is_leftover, self.path.iterdir()):  # by an audit that was killed while it wrote
             left.unlink(missing_ok=True)
 
+    def _write_for_review(self, audit: Audit) -> None:
+        if audit.aids is not None:
+            with replacing(self.path / "review.npz") as part, part.open("wb") as file:
+                np.savez(file, allow_pickle=False, **vars(audit.aids))
+        if audit.weights is not None:
+            header = {"network": json.dumps(audit.about.get("network"))}
+            write_safetensors(self.path / "model.safetensors", audit.weights, header)
+
     def read(self) -> Audit:
         """The audit that lies in the folder."""
         import pandas as pd
@@ -97,7 +114,7 @@ class AuditFolder:
         path = self.path / "audit.json"
         if not path.exists():
             raise MissingFileError(f"{path}: no such file; {self.path} holds no finished audit")
-        content = _read_json(path)
+        content = read_json(path)
         try:
             return Audit(
                 examples=pd.read_parquet(self.path / "examples.parquet"),
@@ -169,7 +186,8 @@ def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """A file of the folder that holds an object."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""`icelens.audit`: from arrays, tables or texts to what is wrong with their labels."""
+"""An audit of data that was read already, into a folder if one is given."""
 
 from __future__ import annotations
 
@@ -15,48 +15,8 @@ from icelens.errors import InputError
 from icelens.train.task import choose_device
 
 if TYPE_CHECKING:
+    from icelens.auditing.source import Source
     from icelens.data import Labelled
-
-
-def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
-    X: Any,
-    y: Any = None,
-    *,
-    ids: Any = None,
-    drop_unlabelled: bool = False,
-    keep_rare: bool = False,
-    seed: int = 0,
-    device: str = "auto",
-    backbone: str | Path | None = None,
-    budget: int | None = None,
-    out: str | Path | None = None,
-) -> Audit:
-    """Find the labels that are probably wrong: one ordinary run ranks all examples.
-
-    Args:
-        X: features (N, width), embeddings that you have, a sparse matrix, a DataFrame, uint8 images, a list
-            of texts or of pairs of texts, or a torch data set that yields (x, y).
-        y: (N,), the given labels: strings, integers or booleans. None for a data set that yields them.
-        ids: (N,), a name for each example; row numbers where left out.
-        drop_unlabelled: leave out rows without a label, which are an error otherwise.
-        keep_rare: keep classes of which there is one example only, which are an error otherwise.
-        seed: of networks, order and folds. The same seed gives the same numbers on the same machine.
-        device: "auto", "cpu", "cuda", ...
-        backbone: an encoder of transformers, a folder or a name on the hub; for texts and images.
-        budget: how many examples you can look at; `Audit.budgets` then says how many errors to expect.
-        out: a folder for the table, the report and, should it be stopped, what it goes on from.
-
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> y[7] = 2  # the first fifty are of class 0
-    >>> audit(X, y).suspects(1)["index"].item()
-    7
-    """
-    from icelens.data import from_arrays
-
-    _check_order(X, y)
-    data = from_arrays(X, y, ids=ids, drop_unlabelled=drop_unlabelled, keep_rare=keep_rare)
-    return run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=out)
 
 
 def run_audit(
@@ -68,8 +28,12 @@ def run_audit(
     budget: int | None = None,
     out: str | Path | None = None,
     report: bool = True,
+    source: Source | None = None,
 ) -> Audit:
-    """Audit data that was read already, into a folder if one is given; an audit that lies there is read."""
+    """Audit data that was read already, into a folder if one is given; an audit that lies there is read.
+
+    `source` is where the data was read from, for those who will want to read it again.
+    """
     seed = _whole("seed", seed, 0)
     budget = None if budget is None else _whole("budget", budget, 1)
     choose_device(device)  # before there is a folder
@@ -78,11 +42,11 @@ def run_audit(
     from icelens.auditing.report import write_report
 
     folder = AuditFolder(out)
-    folder.start({"seed": seed, "backbone": None if backbone is None else str(backbone)}, data)
+    folder.start({"seed": seed, "backbone": None if backbone is None else str(backbone)}, data, source)
     if not folder.finished:
         audited = audit_labelled(
             data, seed=seed, device=device, backbone=backbone, budget=budget, stages=folder.stages,
-            cache=folder.path.parent / "embeddings",
+            cache=folder.path.parent / "embeddings", reviewed=True,
         )  # fmt: skip
         folder.write(audited)
     found = folder.read()
@@ -92,16 +56,6 @@ def run_audit(
     if report:
         write_report(found, data, folder.path / "report.html")
     return found
-
-
-def _check_order(X: Any, y: Any) -> None:
-    """Raise where two pandas objects hold the same rows in another order: labels are matched by position."""
-    import pandas as pd
-
-    if not (isinstance(X, pd.DataFrame | pd.Series) and isinstance(y, pd.Series)) or len(X) != len(y):
-        return
-    if not X.index.equals(y.index) and X.index.sort_values().equals(y.index.sort_values()):
-        raise InputError("X and y have the same index in another order; give y.loc[X.index]")
 
 
 def _whole(name: str, value: Any, least: int) -> int:

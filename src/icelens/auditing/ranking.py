@@ -43,6 +43,30 @@ def _score(log_p: NDArray[np.float32], labels: NDArray[np.int64], weight: Array,
     return score
 
 
+def best_reading(
+    readings: list[NDArray[np.float32]],
+    labels: NDArray[np.int64],
+    noise: NoiseModel,
+    known: NDArray[np.int64],
+    right: Array,
+) -> NDArray[np.float32]:
+    """Of log p at the end and on the way the one that puts labels first which honest predictions call wrong.
+
+    A deep network forgives wrong labels at the end, which it contradicted while it was learning. A linear one
+    over n-grams sees but half of them in a step, and all at the end.
+
+    Args:
+        readings: log p, (N, classes), of all examples.
+        labels: (N,), as given.
+        noise: for the score.
+        known: (rows,), the examples that have honest predictions.
+        right: (rows,), the probability by those that the label is right.
+    """
+    scores = (suspicion_score(log_p[known], labels[known], noise) for log_p in readings)
+    precision = [expected_precision(score, right) for score in scores]
+    return readings[int(np.argmax(precision))]
+
+
 def with_confidence(
     score: Array, confidence: NDArray[np.float32], known: NDArray[np.int64], right: Array
 ) -> Array:
@@ -90,22 +114,30 @@ def trust_of(score: Array, known: NDArray[np.int64], right: Array) -> Array:
     return np.clip(steps * (1 - 2e-6) + 1e-6 * (1 + order - 0.5), 0, 1)
 
 
-def issues_of(trust: Array) -> NDArray[np.bool_]:
+def issues_of(trust: Array, contradicted: int) -> NDArray[np.bool_]:
     """Which labels to list: the first n by trust with the best expected F1 of all n.
 
     With e_i = 1 − trust_i, F1 of the first n is about 2·Σ_{i≤n} e_i / (n + Σ_i e_i). Where trust tells little
-    that would be nearly all of them, so the list ends at a few times the errors that there are.
+    that would be nearly all of them or next to none. So the list is about as long as the number of labels that
+    the trained network, which has seen them, contradicts; the shorter it would be, the less is trust asked.
+
+    Args:
+        trust: (N,), of all examples.
+        contradicted: how many labels differ from the likeliest class of the network that was trained on them.
     """
     order = np.argsort(trust, kind="stable")
     wrong = 1 - trust[order]
     f1 = 2 * wrong.cumsum() / (np.arange(1, len(trust) + 1) + wrong.sum())
-    count = min(int(f1.argmax()) + 1, int(np.ceil(LONGEST * wrong.sum())))
+    count = min(f1.argmax() + 1, LONGEST * max(contradicted, wrong.sum()))
+    short = SHORTEST * contradicted - count
+    if short > 0:
+        count = min(SHORTEST * contradicted + short / 2, contradicted)
     issues = np.zeros(len(trust), dtype=bool)
-    issues[order[:count]] = True
+    issues[order[: round(count)]] = True
     return issues & (trust < LEAST_WORTH)
 
 
-LONGEST = 3.0  # entries of the list for each error that is expected
+SHORTEST, LONGEST = 0.8, 1.1  # of what the network contradicts
 LEAST_WORTH = 0.95  # a label that is right with more than this is not worth a look
 
 

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
     from numpy.typing import NDArray
+    from torch import Tensor
+
+    from icelens.auditing.aids import Aids
 
 MISLABELLED, AMBIGUOUS = "mislabelled", "ambiguous"
 
@@ -42,6 +45,8 @@ class Audit:
             (snapshots, sample), or None.
         about: what was audited and how: name, kind, model, epochs, seconds, seed, versions, and `said`, the
             lines that were told on the way. JSON can hold it.
+        aids: what reviewers are shown beside a suspect, where it was asked for; a folder keeps it on disk.
+        weights: of the network that was trained on all, likewise.
     """
 
     examples: pd.DataFrame
@@ -51,6 +56,8 @@ class Audit:
     budgets: pd.DataFrame
     history: tuple[NDArray[np.int64], NDArray[np.float32]] | None = None
     about: dict[str, Any] = field(default_factory=dict)
+    aids: Aids | None = None
+    weights: dict[str, Tensor] | None = None
 
     def suspects(self, n: int | None = None) -> pd.DataFrame:
         """The examples by trust, the least trusted first: n of them, or all that are issues."""

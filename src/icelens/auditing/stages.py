@@ -21,7 +21,7 @@ from icelens.train.checkpoint import read_safetensors, write_safetensors
 
 SMALL = 10_000  # examples; below, honest predictions are made for all, in folds
 FOLDS = 4
-ARRAYS = ("log_p", "confidence", "iteration", "history")  # of a run that is kept
+ARRAYS = ("log_p", "confidence", "iteration", "history", "visited")  # of a run that is kept
 WEIGHTS = ".safetensors"
 SHORTER = 0.8  # above, one fold is left out, and the rest trained on this much shorter
 
@@ -92,7 +92,7 @@ def _stored(path: Path) -> Fit | None:
     """The run that was kept there; None where there is none, or one that a crash of the machine damaged."""
     try:
         with path.open("rb") as file, np.load(file) as arrays:
-            found = {name: arrays[name] for name in ARRAYS}
+            found = {name: arrays[name] for name in ARRAYS if name != "visited" or name in arrays}
         weights = path.with_suffix(WEIGHTS)
         return Fit(**found, weights=read_safetensors(weights)[0] if weights.exists() else None)
     except (FileNotFoundError, BadZipFile, ValueError, KeyError, EOFError, FileError):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from icelens.auditing.report.foreign import one_line
 from icelens.auditing.report.suspects import choose
-from icelens.auditing.report.words import count, headline, next_step, number, percent
+from icelens.auditing.report.words import count, doubt, headline, next_step, number, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +37,8 @@ def print_summary(audit: Audit, data: Labelled, console: Console | None = None, 
     console = console or Console(highlight=False)
     _say(console, headline(audit, data.name), bold=True)
     _say(console, next_step(audit))
+    if doubted := doubt(audit):
+        _say(console, doubted)
     pairs = _pairs(audit)
     if pairs:
         _say(console, f"Most frequent: {pairs}.")

@@ -63,6 +63,28 @@ def test_rows_that_are_left_out_are_not_learned_from():
     np.testing.assert_allclose(everything.log_p[read], run.log_p, atol=1e-5)
 
 
+def test_visits_are_the_mean_of_what_the_steps_saw():
+    inputs, labels = blobs()
+    plain = Features(inputs.values, hidden=16, dropout=0.0)
+    still = Plan(epochs=8, batch_size=16, learning_rate=0.0)
+    run = fit(plain, labels, 3, rows=torch.arange(40), plan=still, keep=True)
+    np.testing.assert_allclose(run.visited[:40], run.log_p[:40], atol=1e-5)  # a network that does not move
+    np.testing.assert_allclose(np.exp(run.visited[40:]), 1 / 3, rtol=1e-5)
+    first = fit(plain, labels, 3, plan=Plan(1, 16, 1e-2), keep=True).visited
+    moved = fit(plain, labels, 3, plan=Plan(8, 16, 1e-2), keep=True)
+    own = np.arange(60), labels.numpy()
+    assert first[own].mean() < moved.visited[own].mean() < moved.log_p[own].mean()
+    assert fit(plain, labels, 3, plan=SHORT).visited is None
+
+
+def test_the_weights_that_are_kept_are_those_that_predicted():
+    inputs, labels = blobs()
+    run = fit(inputs, labels, 3, plan=SHORT, keep=True)
+    network = inputs.network(3)
+    network.load_state_dict(run.weights)
+    np.testing.assert_array_equal(log_probabilities(inputs, network, torch.arange(60)), run.log_p)
+
+
 def test_history_is_recorded_from_the_start_to_the_end(monkeypatch):
     inputs, labels = blobs()
     run = fit(inputs, labels, 3, plan=Plan(8, 16, 1e-2))

@@ -19,6 +19,7 @@ from icelens.data import from_arrays, read_labelled
 from icelens.errors import FileError, InputError, MissingFileError
 
 FILES = {"recipe.json", "examples.parquet", "examples.csv", "audit.json", "history.npz", "report.html"}
+FILES |= {"model.safetensors", "review.npz"}
 
 
 @pytest.fixture(autouse=True)

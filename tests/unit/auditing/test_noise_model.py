@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from icelens.auditing.noise_model import SHARPNESS, fit_noise_model, sharpened
+from icelens.auditing.noise_model import SHARPNESS, explain, fit_noise_model, sharpened
 
 CLASSES = 4
 RATE = np.array([0.05, 0.3, 0.1, 0.2])
@@ -30,7 +30,7 @@ def _sample(p, draw):
 @pytest.fixture(scope="module")
 def planted():
     log_p, labels, right = drawn(20_000)
-    return fit_noise_model(log_p, labels), log_p, labels, right
+    return explain(log_p, labels).best, log_p, labels, right
 
 
 def test_rates_channel_and_sharpness_are_recovered(planted):
@@ -76,36 +76,63 @@ def test_the_fit_is_as_likely_as_the_model_that_drew_the_labels(planted):
 def test_predictions_that_are_too_bold_or_too_timid_are_made_honest(sharpness):
     assert sharpness in SHARPNESS
     log_p, labels, right = drawn(20_000, sharpness=sharpness)
-    model = fit_noise_model(log_p, labels)
+    model = explain(log_p, labels).best
     assert model.sharpness == sharpness
     np.testing.assert_allclose(model.rate, RATE, atol=0.05)
     assert model.right(log_p, labels).mean() == pytest.approx(right.mean(), abs=0.02)
-    other = fit_noise_model(log_p, labels, near=dataclasses.replace(model, sharpness=1.0))
+    other = fit_noise_model(log_p, labels, dataclasses.replace(model, sharpness=1.0))
     assert other.likelihood < model.likelihood
+
+
+def test_a_class_that_the_network_names_too_seldom_is_weighted_up():
+    log_p, labels, right = drawn(20_000)
+    odd = log_p + np.log(np.array([0.2, 1, 1, 1]))
+    odd = (odd - np.log(np.exp(odd).sum(1, keepdims=True))).astype(np.float32)
+    model = explain(odd, labels).best
+    np.testing.assert_allclose(model.weight / model.weight[1], [5, 1, 1, 1], rtol=0.2)
+    np.testing.assert_allclose(model.rate, RATE, atol=0.03)
+    assert model.right(odd, labels).mean() == pytest.approx(right.mean(), abs=0.01)
+
+
+def test_explanations_that_are_as_likely_are_averaged_and_few_errors_preferred():
+    draw = np.random.default_rng(0)
+    logits = np.stack([draw.normal(size=800), np.zeros(800)], 1) * 0.3  # hardly better than chance
+    log_p = (logits - np.log(np.exp(logits).sum(1, keepdims=True))).astype(np.float32)
+    labels = _sample(np.exp(log_p), draw)
+    found = explain(log_p, labels)
+    assert len(found.models) > 3
+    assert found.likely.sum() == pytest.approx(1)
+    assert (np.diff(found.likely) <= 0).all()
+    shares = np.array([1 - model.right(log_p, labels).mean() for model in found.models])
+    mean = 1 - found.right(log_p, labels).mean()
+    assert mean == pytest.approx(found.likely @ shares)
+    low, high = found.span(log_p, labels)
+    assert low <= mean <= high
+    assert mean < (shares.min() + shares.max()) / 2
 
 
 def test_without_noise_the_rates_are_near_zero():
     log_p, labels, right = drawn(20_000, rate=np.zeros(CLASSES))
     assert right.all()
-    model = fit_noise_model(log_p, labels)
+    model = explain(log_p, labels).best
     assert model.rate.max() < 0.01
     assert model.right(log_p, labels).mean() > 0.99
 
 
-def test_a_fit_near_another_keeps_its_sharpness_and_comes_to_the_same(planted):
+def test_a_fit_from_another_keeps_its_sharpness_and_comes_to_the_same(planted):
     model, log_p, labels, _ = planted
-    again = fit_noise_model(log_p, labels, near=model)
+    again = fit_noise_model(log_p, labels, model, steps=10)
     np.testing.assert_allclose(again.rate, model.rate, atol=2e-3)
     np.testing.assert_allclose(again.channel, model.channel, atol=5e-3)
     assert again.likelihood >= model.likelihood - 1e-9
     odd = dataclasses.replace(model, sharpness=0.77)
-    assert fit_noise_model(log_p[:50], labels[:50], near=odd).sharpness == 0.77
+    assert fit_noise_model(log_p[:50], labels[:50], odd).sharpness == 0.77
 
 
 def test_a_class_without_examples_leans_on_the_others():
     log_p, labels, _ = drawn(2000)
     few = labels != 2
-    model = fit_noise_model(log_p[few], labels[few])
+    model = explain(log_p[few], labels[few]).best
     assert np.isfinite(model.rate).all()
     assert ((model.rate >= 0) & (model.rate <= 1)).all()
 
@@ -115,8 +142,7 @@ def test_two_rows_and_impossible_labels_give_finite_numbers(classes):
     log_p = np.full((2, classes), -200.0, dtype=np.float32)
     log_p[:, 0] = 0
     labels = np.array([0, classes - 1])
-    model = fit_noise_model(log_p, labels)
-    right = model.right(log_p, labels)
+    right = explain(log_p, labels).right(log_p, labels)
     assert np.isfinite(right).all()
     assert right[0] > 0.5 > right[1]
 

@@ -9,6 +9,7 @@ from icelens.auditing.noise_model import NoiseModel
 from icelens.auditing.ranking import (
     BELIEF,
     LEAST_WORTH,
+    best_reading,
     expected_precision,
     guesses,
     issues_of,
@@ -25,7 +26,7 @@ CLASSES = 5
 def noise(rate=None, channel=None, sharpness=1.0):
     even = (1 - np.eye(CLASSES)) / (CLASSES - 1)
     rate = np.full(CLASSES, 0.1) if rate is None else rate
-    return NoiseModel(sharpness, rate, even if channel is None else channel, 0.0)
+    return NoiseModel(sharpness, np.ones(CLASSES), rate, even if channel is None else channel, 0.0)
 
 
 def predictions(rows, seed=0, scale=3.0):
@@ -152,15 +153,26 @@ def best_prefix(trust):
 def test_issues_are_the_prefix_with_the_best_expected_f1(shape):
     for seed in range(5):
         trust = np.random.default_rng(seed).beta(*shape[::-1], size=60)
-        assert set(np.flatnonzero(issues_of(trust))) == best_prefix(trust)
+        best = best_prefix(trust)
+        assert set(np.flatnonzero(issues_of(trust, len(best)))) == best
 
 
 def test_issues_are_the_least_trusted_and_none_where_all_is_well():
     trust = np.array([0.99, 0.02, 0.97, 0.1, 0.995])
-    assert issues_of(trust).tolist() == [False, True, False, True, False]
-    assert not issues_of(np.full(50, 0.95)).any()
-    assert not issues_of(np.ones(3)).any()
-    assert issues_of(np.zeros(3)).all()
+    assert issues_of(trust, 2).tolist() == [False, True, False, True, False]
+    assert not issues_of(np.full(50, 0.95), 20).any()
+    assert not issues_of(np.ones(3), 3).any()
+    assert issues_of(np.zeros(3), 0).all()
+
+
+def test_the_list_is_about_as_long_as_what_the_network_contradicts():
+    undecided = np.full(1000, 0.9) + np.linspace(0, 1e-3, 1000)  # the best expected F1 is that of all
+    assert issues_of(undecided, 200).sum() == 220
+    assert issues_of(undecided, 10).sum() == 109  # 99.5 errors are expected
+    believing = np.concatenate([np.full(10, 0.1), np.full(990, 0.94) + np.linspace(0, 1e-3, 990)])
+    assert issues_of(believing, 300).sum() == 300
+    assert issues_of(believing, 20).sum() == 19  # 16, and half of what is missing there
+    assert issues_of(believing, 12).sum() == 10
 
 
 def test_kinds_say_whether_the_model_is_sure():
@@ -181,6 +193,16 @@ def test_confidence_joins_the_ranking_where_honest_predictions_bear_it_out():
     clear = np.where(wrong, -5.0, 5.0) + draw.normal(size=400)
     noise_alone = draw.uniform(0.01, 0.99, 400).astype(np.float32)
     np.testing.assert_array_equal(with_confidence(clear, noise_alone, known, right), clear)
+
+
+def test_of_two_readings_the_one_is_taken_that_honest_predictions_bear_out():
+    log_p, labels = predictions(300)
+    right = (log_p.argmax(1) == labels).astype(float)
+    by_heart = np.full_like(log_p, -6.0)
+    by_heart[np.arange(300), labels] = 0  # knows every label, and so says nothing
+    known = np.arange(0, 300, 2)
+    for readings in ([log_p, by_heart], [by_heart, log_p]):
+        assert best_reading(readings, labels, noise(), known, right[known]) is log_p
 
 
 def test_expected_precision_is_average_precision_where_labels_are_surely_right_or_wrong():

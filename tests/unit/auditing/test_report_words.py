@@ -9,7 +9,7 @@ import pytest
 from report_audits import HOSTILE, digits, texts
 
 from icelens.auditing.report.foreign import isolated, one_line, script_json, shown
-from icelens.auditing.report.words import expected, headline, next_step, number, percent, rate, why
+from icelens.auditing.report.words import doubt, expected, headline, next_step, number, percent, rate, why
 from icelens.auditing.result import AMBIGUOUS, MISLABELLED, Estimate
 
 
@@ -163,6 +163,18 @@ def test_json_in_a_script_cannot_end_it_and_says_the_same(text):
 def test_json_refuses_what_is_no_json():
     with pytest.raises(ValueError, match="Out of range"):
         script_json(math.nan)
+
+
+def test_a_doubt_is_said_only_where_there_is_reason():
+    audit = audit_with(200, 160, 240)
+    assert doubt(audit) == ""  # an audit that does not tell
+    for about in ({"contradicted": 250, "explained": [180, 230]}, {"contradicted": 0, "explained": [0, 290]}):
+        assert doubt(dataclasses.replace(audit, about=about)) == ""
+    torn = doubt(dataclasses.replace(audit, about={"contradicted": 250, "explained": [150, 2159.4]}))
+    assert "150 to 2,159 would explain" in torn
+    pattern = doubt(dataclasses.replace(audit, about={"contradicted": 6723, "explained": [180, 230]}))
+    assert pattern.startswith("The model contradicts 6,723 labels.")
+    assert doubt(audit_with(2, 1, 3, examples=40)).startswith("With 40 examples")
 
 
 def test_real_digits_have_a_headline():

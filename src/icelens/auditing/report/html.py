@@ -70,6 +70,7 @@ def _context(audit: Audit, data: Labelled, title: str | None) -> dict[str, Any]:
         "data_kind": data.kind,
         "headline": words.headline(audit, data.name),
         "next_step": words.next_step(audit),
+        "doubt": words.doubt(audit),
         "estimate": audit.estimate,
         "examples": len(audit.examples),
         "issues": int(audit.examples["is_issue"].sum()),

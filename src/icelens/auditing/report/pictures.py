@@ -28,7 +28,7 @@ def picture(image: Any, room: int) -> str | None:
         room: bytes that the URI may take; the smallest size is taken where none fits.
     """
     try:
-        return _fitting(_from_array(image) if isinstance(image, np.ndarray) else _from_file(image), room)
+        return _fitting(read_image(image, RUNGS[0][0]), room)
     # Pillow raises errors of many kinds on damaged files, some of them Python's own.
     except Exception:
         return None
@@ -39,7 +39,26 @@ def is_coarse(image: str) -> bool:
     return image.startswith("data:image/png")
 
 
-def _from_file(path: Any) -> Image:
+def read_image(image: Any, side: int) -> Image:
+    """A path, a file in memory or a uint8 array as 8 bits of RGB or RGBA, the right way up.
+
+    Args:
+        image: what to read; only formats that Pillow decodes by itself, whatever the file is called.
+        side: about the longest side that is needed: a large JPEG is then decoded to fewer pixels.
+    """
+    return _from_array(image) if isinstance(image, np.ndarray) else _from_file(image, side)
+
+
+def encoded(image: Image, kind: str, **settings: Any) -> bytes:
+    """The file of an image, "png" or "webp", without what else its file held."""
+    file = io.BytesIO()
+    # Metadata of the file, such as where a photograph was taken, stays behind.
+    image.info = {}
+    image.save(file, format=kind, **settings)
+    return file.getvalue()
+
+
+def _from_file(path: Any, side: int) -> Image:
     from PIL import Image, ImageOps
 
     with warnings.catch_warnings():
@@ -48,7 +67,7 @@ def _from_file(path: Any) -> Image:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         known = [name for name in FORMATS if name in _registered()]
         with Image.open(path, formats=known) as file:
-            file.draft("RGB", (2 * RUNGS[0][0],) * 2)
+            file.draft("RGB", (2 * side,) * 2)
             return ImageOps.exif_transpose(_eight_bits(file))
 
 
@@ -92,8 +111,5 @@ def _fitting(image: Image, room: int) -> str:
 
 
 def _uri(image: Image, kind: str, **settings: Any) -> str:
-    encoded = io.BytesIO()
-    # Metadata of the file, such as where a photograph was taken, stays behind.
-    image.info = {}
-    image.save(encoded, format=kind, **settings)
-    return f"data:image/{kind};base64,{base64.b64encode(encoded.getvalue()).decode()}"
+    content = base64.b64encode(encoded(image, kind, **settings)).decode()
+    return f"data:image/{kind};base64,{content}"

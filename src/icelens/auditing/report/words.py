@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FIRST = 100  # suspects that a first review looks at
 FALLBACK = 20  # examples shown where none is an issue
+FEW = 50  # examples, of which no network learns much
+WIDER = 1.25  # times the upper end of the interval, from where on it is worth a warning
 
 
 def count(number: float) -> str:
@@ -100,6 +102,25 @@ def next_step(audit: Audit) -> str:
     them = f"the first {first}" if issues > first else f"the {first}"
     share = "nearly all" if found > 0.985 * first else f"about {count(found)}"
     return f"{look}: {share} of {them} should really be wrong. {after}"
+
+
+def doubt(audit: Audit) -> str:
+    """Why there may be far more or fewer errors than the interval says; "" where nothing speaks for that."""
+    estimate, contradicted = audit.estimate, audit.about.get("contradicted", 0)
+    low, high = audit.about.get("explained", (estimate.low, estimate.high))
+    if len(audit.examples) < FEW:
+        return f"With {count(len(audit.examples))} examples, go by the order of the list and not by its numbers."
+    if high > WIDER * estimate.high and high >= 1:
+        return (
+            "The model learned too little here to tell few errors from many: "
+            f"{count(low)} to {count(high)} would explain the labels about as well."
+        )
+    if contradicted > WIDER * estimate.high:
+        return (
+            f"The model contradicts {count(contradicted)} labels. If wrong labels follow a pattern, "
+            "as those of a rule or of a tired annotator do, there may be that many."
+        )
+    return ""
 
 
 def expected(audit: Audit, budgets: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:

@@ -1,0 +1,98 @@
+"""Where audited data was read from, and how to read it again."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from icelens.errors import FileError, InputError, MissingFileError
+
+if TYPE_CHECKING:
+    from icelens.data import Labelled
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file or folder and how it was read: the arguments of `read_labelled`, as `recipe.json` holds them."""
+
+    path: str
+    label: str | None = None
+    text: tuple[str, ...] = ()
+    image: str | None = None
+    features: tuple[str, ...] = ()
+    id: str | None = None
+    drop_unlabelled: bool = False
+    keep_rare: bool = False
+    skip_broken: bool = False
+
+    def read(self) -> Labelled:
+        """The examples and their given labels."""
+        from icelens.data import read_labelled
+
+        options = {name: value for name, value in vars(self).items() if name != "path"}
+        return read_labelled(self.path, **options)
+
+    def recorded(self) -> dict[str, Any]:
+        """What JSON holds: the path whole, so that it is found from any folder."""
+        lists = {"text": list(self.text), "features": list(self.features)}
+        return {**vars(self), **lists, "path": str(Path(self.path).absolute())}
+
+
+def source_of(folder: str | Path) -> Source | None:
+    """Where the data of the audit in this folder was read from; None for arrays handed in from Python."""
+    recorded = _recipe(folder).get("source")
+    if recorded is None:
+        return None
+    names = {field.name for field in dataclasses.fields(Source)}
+    if not isinstance(recorded, dict) or "path" not in recorded or set(recorded) - names:
+        raise FileError(f"{Path(folder) / 'recipe.json'}: its 'source' is not what an audit wrote")
+    lists = {name: tuple(recorded.get(name) or ()) for name in ("text", "features")}
+    return Source(**{**recorded, **lists})
+
+
+def found_source(folder: str | Path, data: str | Path | None = None) -> Source:
+    """The source of an audit at the place where its data lies today.
+
+    Args:
+        folder: of the audit.
+        data: where the data lies, where that is known; else the recorded path is tried, and then its name
+            beside the audit's folder: both may have been moved together.
+    """
+    source, folder = source_of(folder), Path(folder)
+    if data is not None:
+        return dataclasses.replace(source or Source(""), path=str(data))
+    if source is None:
+        raise InputError(
+            f"{folder}: was made from arrays in memory, so there is no file to read again; "
+            "name one that holds the same examples (--data)"
+        )
+    beside = folder.absolute().parent / Path(source.path).name
+    for place in (Path(source.path), beside):
+        if place.exists():
+            return dataclasses.replace(source, path=str(place))
+    raise MissingFileError(f"{source.path}: no such file or folder, nor {beside}; say where it is (--data)")
+
+
+def source_data(folder: str | Path, data: str | Path | None = None) -> Labelled:
+    """The data of an audit, read again and found to be the same."""
+    from icelens.auditing.folder import fingerprint
+
+    source = found_source(folder, data)
+    read = source.read()
+    if fingerprint(read) != _recipe(folder).get("data_fingerprint"):
+        raise InputError(
+            f"{Path(source.path).name} changed since it was audited into {folder}; "
+            "audit it again, or name the data as it was (--data)"
+        )
+    return read
+
+
+def _recipe(folder: str | Path) -> dict[str, Any]:
+    from icelens.auditing.folder import read_json
+
+    path = Path(folder) / "recipe.json"
+    if not path.exists():
+        raise MissingFileError(f"{path}: no such file; {folder} holds no audit")
+    return read_json(path)
