@@ -6,10 +6,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from icelens.auditing.public import audit
     from icelens.auditing.result import Audit
     from icelens.confidence import Confidence
     from icelens.data import Examples, Indexed, Split
+    from icelens.door import audit
     from icelens.errors import IcelensError
     from icelens.losses import LOSSES, ICELoss, Problem, make_loss
     from icelens.models import MODELS, network
@@ -42,10 +42,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "auditing.public": ("audit",),
     "auditing.result": ("Audit",),
     "confidence": ("Confidence",),
     "data": ("Examples", "Indexed", "Split"),
+    "door": ("audit",),
     "errors": ("IcelensError",),
     "losses": ("LOSSES", "ICELoss", "Problem", "make_loss"),
     "models": ("MODELS", "network"),

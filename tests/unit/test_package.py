@@ -18,7 +18,9 @@ LAYERS = [
     {"data", "models", "plots"},
     {"train"},
     {"auditing"},
-    {"demo", "reproduce"},
+    {"review"},
+    {"export"},
+    {"door", "demo", "reproduce"},
     {"cli"},
     {"__main__"},
 ]

@@ -11,8 +11,12 @@ import typer
 
 from icelens import __version__, progress
 from icelens.cli import data, reproduce
+from icelens.cli.apply import apply
 from icelens.cli.audit import audit
 from icelens.cli.demo import demo
+from icelens.cli.export import export, import_
+from icelens.cli.retrain import retrain
+from icelens.cli.review import review
 from icelens.cli.train import train
 from icelens.errors import DownloadError, IcelensError, TrainingError
 
@@ -26,6 +30,11 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(audit)
+app.command()(review)
+app.command()(apply)
+app.command()(retrain)
+app.command()(export)
+app.command("import")(import_)
 app.command()(train)
 app.add_typer(data.app, name="data")
 app.add_typer(reproduce.app, name="reproduce")

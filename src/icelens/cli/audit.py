@@ -76,18 +76,21 @@ def audit(
     For example: icelens audit reviews.csv --label sentiment --text review
     """
     from icelens.auditing.public import run_audit
+    from icelens.auditing.source import Source
     from icelens.auditing.summary import print_summary
-    from icelens.data import read_labelled
 
-    data = read_labelled(
-        path, label=label, text=tuple(text or ()), image=image, features=tuple(features or ()), id=id,
+    source = Source(
+        str(path), label=label, text=tuple(text or ()), image=image, features=tuple(features or ()), id=id,
         drop_unlabelled=drop_unlabelled, keep_rare=keep_rare, skip_broken=skip_broken,
     )  # fmt: skip
+    data = source.read()
     for line in data.said:
         typer.echo(line, err=True)
     folder = out or Path(f"{_stem(path)}-audit")
     with _telling(folder):
-        found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder)
+        found = run_audit(
+            data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder, source=source
+        )
     if json:
         typer.echo(_json(found, folder, budget))
         return

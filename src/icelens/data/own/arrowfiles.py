@@ -36,7 +36,7 @@ def read_arrow(path: Path) -> Table:
 def read_saved(folder: Path) -> Table:
     """A folder that `save_to_disk` made: of a Dataset, or of a DatasetDict, of which `train` is taken."""
     if (folder / SPLITS).is_file():
-        split, said = _split(folder)
+        split, said = audited_split(folder)
         table = read_saved(folder / split)
         return Table(table.columns, table.path, class_names=table.class_names, said=(said, *table.said))
     features = _member(folder / INFO, "features", dict)
@@ -55,7 +55,8 @@ def is_saved(folder: Path) -> bool:
     return (folder / SPLITS).is_file() or ((folder / INFO).is_file() and (folder / STATE).is_file())
 
 
-def _split(folder: Path) -> tuple[str, str]:
+def audited_split(folder: Path) -> tuple[str, str]:
+    """Which split of a saved DatasetDict is read, and how that is told."""
     splits = _member(folder / SPLITS, "splits", list)
     split = "train" if "train" in splits else splits[0] if len(splits) == 1 else None
     if not isinstance(split, str) or Path(split).name != split:

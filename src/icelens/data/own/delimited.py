@@ -23,7 +23,7 @@ import pyarrow.csv as arrow_csv
 from icelens.data.own.asked import BY_NUMBER
 from icelens.data.own.numbers import as_numbers, looks_like_numbers
 from icelens.data.own.origin import Origin, brief, reading
-from icelens.data.own.table import Table
+from icelens.data.own.table import Layout, Table
 from icelens.data.own.textfile import look_through, opened
 from icelens.errors import FileError
 
@@ -31,6 +31,7 @@ DELIMITERS = {",": "','", ";": "';'", "\t": "tabs", "|": "'|'"}
 LOOKED_AT = 200  # rows to choose the delimiter and the types from
 BATCH = 20_000
 BLOCK = 1 << 24
+AS_LETTERS = "quotes are read as letters: they do not come in pairs around fields"
 Exact = Callable[[list[str]], set[str]]
 Record = tuple[int, list[str]]  # the line at which a row starts, and its fields
 
@@ -66,14 +67,15 @@ def read_delimited(path: Path, delimiter: str, *, named: tuple[str, ...], exact:
     look = look_through(path)
     if look.empty:
         raise Origin(path).damaged("empty file, no rows")
-    with _any_length():
+    with any_length():
         found = _delimiter(path, delimiter)
         (rows, header), said = _read(path, found, named=named, exact=exact, quotes=look.quotes)
     if not rows.num_rows:
         raise Origin(path).damaged("a header line but no rows")
     said += () if header.lines else ("no header line: columns are counted from 1",)
     said += () if found == delimiter else (f"fields are separated by {DELIMITERS[found]}",)
-    table = Table(rows, path, nameless=header.nameless, said=said)
+    layout = Layout(found, bool(header.lines), quoting=AS_LETTERS not in said)
+    table = Table(rows, path, nameless=header.nameless, said=said, layout=layout)
     # Where a comma parts a number, it cannot part fields.
     return _typed(table, exact, decimal_commas=found == ";")
 
@@ -92,7 +94,7 @@ def _read(path: Path, delimiter: str, *, named: tuple[str, ...], exact: Exact,
             rows = _rows(path, delimiter, named, exact, csv.QUOTE_NONE)
         except FileError as plain:
             raise (plain if delimiter == "\t" and isinstance(quoted, QuoteError) else quoted) from None
-        return rows, ("quotes are read as letters: they do not come in pairs around fields",)
+        return rows, (AS_LETTERS,)
 
 
 def _rows(
@@ -171,7 +173,7 @@ def _records(path: Path, delimiter: str, quoting: int) -> Iterator[Record]:
 
 
 @contextmanager
-def _any_length() -> Iterator[None]:
+def any_length() -> Iterator[None]:
     """Python's parser refuses fields over 128 KiB; a text may be longer."""
     limit = csv.field_size_limit(sys.maxsize)
     try:

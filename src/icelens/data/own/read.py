@@ -76,14 +76,19 @@ def read_labelled(
         return _from_folder(path, asked, let)
     if not path.is_file():
         raise Origin(path).damaged("neither a file nor a folder")
-    suffix = _suffix(path)
-    if suffix == ".npz":
+    if suffix_of(path) == ".npz":
         return _from_npz(path, asked, let)
+    return _from_table(read_table(path, asked), asked, let)
+
+
+def read_table(path: Path, asked: Asked) -> Table:
+    """The columns of a file, or of a folder that `save_to_disk` made."""
+    if path.is_dir():
+        return read_saved(path)
+    suffix = suffix_of(path)
     if suffix in DELIMITED:
-        table = read_delimited(path, DELIMITED[suffix], named=asked.names, exact=asked.exact)
-    else:
-        table = TYPED[suffix](path)
-    return _from_table(table, asked, let)
+        return read_delimited(path, DELIMITED[suffix], named=asked.names, exact=asked.exact)
+    return TYPED[suffix](path)
 
 
 def from_arrays(
@@ -130,7 +135,8 @@ def _several(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
+    """What a file is by its name: `.csv` also of `reviews.csv.gz`."""
     name = path.name.lower()
     suffix = Path(name.removesuffix(".gz")).suffix
     known = GZIPPED if name.endswith(".gz") else (*DELIMITED, *TYPED, ".npz")
@@ -144,7 +150,7 @@ def _suffix(path: Path) -> str:
 
 def _from_folder(folder: Path, asked: Asked, let: Let) -> Labelled:
     if is_saved(folder):
-        return replace(_from_table(read_saved(folder), asked, let), name=folder.resolve().name)
+        return replace(_from_table(read_table(folder, asked), asked, let), name=folder.resolve().name)
     if not any(imagefolder.class_folders(folder).values()):
         raise imagefolder.no_known_folder(folder)
     origin = Origin(folder)

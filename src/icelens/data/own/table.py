@@ -13,6 +13,21 @@ from pyarrow import types
 from icelens.data.own.origin import Origin, brief
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How a delimited file is written.
+
+    Args:
+        delimiter: between fields.
+        header: whether the first row holds the names of the columns.
+        quoting: whether quotes around a field are no part of it; in some TSV files they are letters.
+    """
+
+    delimiter: str
+    header: bool
+    quoting: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Columns of one file.
@@ -24,6 +39,7 @@ class Table:
         nameless: columns that have their number for a name, since their file has none for them.
         class_names: for a column of codes the name of code 0, 1, ...
         said: what was decided in reading, a line each.
+        layout: of a delimited file.
     """
 
     columns: Any
@@ -32,6 +48,7 @@ class Table:
     nameless: frozenset[str] = frozenset()
     class_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     said: tuple[str, ...] = ()
+    layout: Layout | None = None
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)

@@ -1,0 +1,48 @@
+"""`icelens apply`: the cleaned data, in the format it came in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def apply(
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Folder of the audit that was reviewed.", show_default=False)
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            help="What to write, in the format of the data: a file with the same suffix, or a folder.",
+            show_default=False,
+        ),
+    ],
+    history: Annotated[
+        bool, typer.Option("--history", help="Add a column label_before with the labels as they were.")
+    ] = False,
+    link: Annotated[
+        bool,
+        typer.Option("--link", help="Hard-link the files of a folder of images instead of copying them."),
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="Where the audited data lies, if it was moved.", show_default=False)
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what lies at --out; never the audited data itself.")
+    ] = False,
+) -> None:
+    """Write the audited data again with the verdicts of the review in it, and a log of what changed.
+
+    For example: icelens apply reviews-audit --out cleaned.csv
+    """
+    from icelens.export.apply import apply_verdicts
+
+    done = apply_verdicts(run, out, data=data, history=history, link=link, force=force)
+    for line in done.said:
+        typer.echo(line, err=True)
+    typer.echo(
+        f"kept {done.kept:,} rows, relabelled {done.relabelled:,}, dropped {done.dropped:,}: "
+        f"{done.out}, changes in {done.log}"
+    )

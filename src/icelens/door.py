@@ -1,0 +1,69 @@
+"""The door for Python: `icelens.audit`, from arrays, tables or texts to what is wrong with their labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from icelens.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from icelens.auditing.result import Audit
+
+
+def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
+    X: Any,
+    y: Any = None,
+    *,
+    ids: Any = None,
+    drop_unlabelled: bool = False,
+    keep_rare: bool = False,
+    seed: int = 0,
+    device: str = "auto",
+    backbone: str | Path | None = None,
+    budget: int | None = None,
+    out: str | Path | None = None,
+) -> Audit:
+    """Find the labels that are probably wrong: one ordinary run ranks all examples.
+
+    Args:
+        X: features (N, width), embeddings that you have, a sparse matrix, a DataFrame, uint8 images, a list
+            of texts or of pairs of texts, or a torch data set that yields (x, y).
+        y: (N,), the given labels: strings, integers or booleans. None for a data set that yields them.
+        ids: (N,), a name for each example; row numbers where left out.
+        drop_unlabelled: leave out rows without a label, which are an error otherwise.
+        keep_rare: keep classes of which there is one example only, which are an error otherwise.
+        seed: of networks, order and folds. The same seed gives the same numbers on the same machine.
+        device: "auto", "cpu", "cuda", ...
+        backbone: an encoder of transformers, a folder or a name on the hub; for texts and images.
+        budget: how many examples you can look at; `Audit.budgets` then says how many errors to expect.
+        out: a folder for the table, the report, what `icelens review` shows and, should it be stopped, what
+            it goes on from.
+
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[7] = 2  # the first fifty are of class 0
+    >>> audit(X, y).suspects(1)["index"].item()
+    7
+    """
+    from icelens.auditing.public import run_audit
+    from icelens.data import from_arrays
+    from icelens.review.build import build_store
+
+    _check_order(X, y)
+    data = from_arrays(X, y, ids=ids, drop_unlabelled=drop_unlabelled, keep_rare=keep_rare)
+    found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=out)
+    if out is not None:
+        build_store(out, data)  # there is no file that a review could read the examples from
+    return found
+
+
+def _check_order(X: Any, y: Any) -> None:
+    """Raise where two pandas objects hold the same rows in another order: labels are matched by position."""
+    import pandas as pd
+
+    if not (isinstance(X, pd.DataFrame | pd.Series) and isinstance(y, pd.Series)) or len(X) != len(y):
+        return
+    if not X.index.equals(y.index) and X.index.sort_values().equals(y.index.sort_values()):
+        raise InputError("X and y have the same index in another order; give y.loc[X.index]")

@@ -1,0 +1,184 @@
+"""`icelens import`: annotations of Label Studio, or a table of verdicts, into the review of an audit."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+
+from icelens.errors import FileError, InputError
+from icelens.export.labelstudio_back import annotations_of
+from icelens.export.said import Said
+from icelens.review.store import VERDICTS, Judgement, Store
+
+
+@dataclass(frozen=True)
+class Imported:
+    """How many verdicts a file held, how many of them were new, and how many examples they disagree on."""
+
+    read: int
+    new: int
+    disagreed: int
+
+
+def import_verdicts(
+    folder: Path, file: Path, *, who: str, data: Path | None = None, new_classes: bool = False
+) -> Imported:
+    """Add the verdicts of a file to the review of an audit: all of them, or none where one is wrong.
+
+    A verdict that was imported before is not added again.
+
+    Args:
+        folder: of the audit.
+        file: Label Studio's export (JSON), or a CSV file with `id` or `index`, and `verdict` or `label`.
+        who: whose verdicts they are, where the file does not say.
+        data: where the audited data lies, if it was moved.
+        new_classes: let labels be that no example has.
+    """
+    from icelens.review.build import build_from_source
+
+    if not file.is_file():
+        raise FileError(f"{file}: no such file")
+    build_from_source(folder, data)
+    known = _known(folder)
+    with Store(folder) as store:
+        said = _read(file, known, _fingerprint(folder), who)
+        if not said:
+            raise InputError(f"{file}: holds no verdict")
+        _check_classes(file, said, store, new_classes)
+        wanted, before = _unsaid(said, store), len(store.history())
+        for person, theirs in groupby(wanted, lambda one: one.who):
+            store.judge_all([_judgement(one) for one in theirs], who=person, new_class=new_classes)
+        new = len(store.history()) - before
+    return Imported(len(said), new, _disagreed(said))
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The examples of an audit: their ids, and the given label of each."""
+
+    ids: list[str]
+    labels: list[str]
+
+
+def _known(folder: Path) -> Known:
+    from icelens.auditing.folder import AuditFolder
+
+    table = AuditFolder(folder).read().examples
+    return Known([str(name) for name in table["id"]], [str(name) for name in table["label"]])
+
+
+def _read(file: Path, known: Known, fingerprint: str, who: str) -> list[Said]:
+    if file.suffix.lower() == ".json":
+        found = annotations_of(file, _json(file), fingerprint)
+    elif file.suffix.lower() == ".csv":
+        found = _table(file, known, who)
+    else:
+        raise InputError(f"{file}: neither .json, as Label Studio exports it, nor .csv")
+    return [_settled(file, one, known) for one in found]
+
+
+def _table(file: Path, known: Known, who: str) -> list[Said]:
+    """The rows of a CSV file that say something; beside a `label_after`, `label` is the given one."""
+    with file.open(encoding="utf-8-sig", newline="") as lines:
+        rows = csv.DictReader(lines)
+        columns = [name for name in rows.fieldnames or [] if name]
+        if not {"id", "index"} & set(columns) or not {"verdict", "label"} & set(columns):
+            raise InputError(
+                f"{file}: columns must be id or index, and verdict or label; they are {', '.join(columns)}"
+            )
+        places = {} if "index" in columns else {id: place for place, id in enumerate(known.ids)}
+        label = "label_after" if "label_after" in columns else "label"
+        found = []
+        for row in rows:
+            where = f"line {rows.line_num:,}"
+            text, verdict = (row.get(label) or "") or None, (row.get("verdict") or "").strip().lower()
+            if not verdict and ("verdict" in columns or text is None):
+                continue
+            index = _index(file, where, row, places)
+            found.append(Said(index, row.get("id"), verdict, text, row.get("who") or who, where))
+    return found
+
+
+def _index(file: Path, where: str, row: dict[str, str], places: dict[str, int]) -> int:
+    if "index" in row:
+        if not (row["index"] or "").strip().isdecimal():
+            raise InputError(f"{file}: {where}: index must be a row number, got '{row['index']}'")
+        return int(row["index"])
+    if row["id"] not in places:
+        raise InputError(f"{file}: {where}: no example has the id '{row['id']}'")
+    return places[row["id"]]
+
+
+def _settled(file: Path, one: Said, known: Known) -> Said:
+    """The verdict in the store's words; an error where it cannot be meant for this audit."""
+    if not 0 <= one.index < len(known.ids):
+        raise InputError(f"{file}: {one.where}: no example {one.index}; there are {len(known.ids):,}")
+    held = known.ids[one.index]
+    if one.id is not None and held != one.id:
+        raise InputError(
+            f"{file}: {one.where}: example {one.index} has the id '{held}', not '{one.id}'; another audit?"
+        )
+    if one.verdict and one.verdict not in VERDICTS:
+        raise InputError(
+            f"{file}: {one.where}: unknown verdict '{one.verdict}'; known are {', '.join(VERDICTS)}"
+        )
+    if one.verdict == "relabel" and not one.label:
+        raise InputError(f"{file}: {one.where}: 'relabel' needs a label")
+    if one.verdict in ("", "relabel"):
+        same = one.label == known.labels[one.index]
+        return replace(one, verdict="keep" if same else "relabel", label=None if same else one.label)
+    return replace(one, label=None)
+
+
+def _check_classes(file: Path, said: list[Said], store: Store, new_classes: bool) -> None:
+    known = {*store.classes, *store.new_classes()}
+    for one in said:
+        if one.verdict == "relabel" and one.label not in known and not new_classes:
+            raise InputError(
+                f"{file}: {one.where}: no class is called '{one.label}'; if it is meant, give --new-classes"
+            )
+
+
+def _unsaid(said: list[Said], store: Store) -> list[Said]:
+    """Without those that stand already, word for word, as in a file that was exported from this review."""
+    standing = {verdict.index: (verdict.verdict, verdict.label, verdict.who) for verdict in store.verdicts()}
+    times = Counter(one.index for one in said)
+    return [
+        one for one in said
+        if times[one.index] > 1 or standing.get(one.index) != (one.verdict, one.label, one.who)
+    ]  # fmt: skip
+
+
+def _judgement(one: Said) -> Judgement:
+    return Judgement(one.index, one.verdict, _key(one), one.label)
+
+
+def _key(one: Said) -> str:
+    """The same for the same verdict of the same person, so that a file can be imported twice."""
+    content = repr((one.index, one.verdict, one.label, one.who, one.mark))
+    return f"import:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
+
+
+def _disagreed(said: list[Said]) -> int:
+    answers: dict[int, set[tuple[str, str | None]]] = {}
+    for one in said:
+        answers.setdefault(one.index, set()).add((one.verdict, one.label))
+    return sum(len(given) > 1 for given in answers.values())
+
+
+def _json(file: Path) -> object:
+    try:
+        return json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{file}: not JSON ({error}); is the file whole?") from None
+
+
+def _fingerprint(folder: Path) -> str:
+    from icelens.auditing.folder import read_json
+
+    return str(read_json(folder / "recipe.json")["data_fingerprint"])

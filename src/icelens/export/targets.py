@@ -1,0 +1,108 @@
+"""`icelens export`: which tools are written for, and in what form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from icelens.auditing.source import found_source, source_of
+from icelens.errors import InputError, unknown
+from icelens.export import dynamics, fiftyone, huggingface, labelstudio, tables
+from icelens.export.outputs import check_apart, check_free, replacing_either
+from icelens.export.reviewed import Reviewed, read_reviewed
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is written for a tool.
+
+    Args:
+        what: in words.
+        write: writes it to a path and says how much it was.
+        suffixes: how the file may be called; none for a folder.
+        trains: whether the network is trained once more for it.
+    """
+
+    what: str
+    write: Callable[..., str]
+    suffixes: tuple[str, ...] = ()
+    trains: bool = False
+
+
+TARGETS = {
+    "csv": Target("a table of all examples with their verdicts", tables.write_csv, (".csv",)),
+    "parquet": Target("the same with types", tables.write_parquet, (".parquet", ".pq")),
+    "huggingface": Target("a folder for datasets.load_from_disk", huggingface.write_huggingface),
+    "labelstudio": Target("tasks with predictions", labelstudio.write_labelstudio, (".json",)),
+    "fiftyone": Target("a folder with samples.json for Dataset.from_json", fiftyone.write_fiftyone),
+    "cleanlab": Target("the label_issues of CleanLearning.fit", tables.write_cleanlab, (".csv",)),
+    "cartography": Target("a folder with training_dynamics", dynamics.write_cartography, trains=True),
+    "aum": Target("sample_id and aum", dynamics.write_aum, (".csv",), trains=True),
+}
+
+
+def export_audit(
+    folder: Path, to: str, out: Path, *, data: Path | None = None, first: int | None = None,
+    device: str = "auto", force: bool = False, tell: Callable[[str], None] = lambda line: None,
+) -> str:  # fmt: skip
+    """Write an audit and its verdicts for another tool; returns a line that says how much it was.
+
+    Args:
+        folder: of the audit.
+        to: a name of TARGETS.
+        out: the file or folder to write.
+        data: where the audited data lies, if it was moved.
+        first: how many tasks for Label Studio.
+        device: to train on, where that has to be done.
+        force: replace what lies there.
+        tell: called with a line before something long.
+    """
+    if to not in TARGETS:
+        raise unknown("target", to, TARGETS)
+    target = TARGETS[to]
+    options = _options(to, target, out, first, device)
+    _check_out(folder, target, out, data, force)
+    reviewed = read_reviewed(folder, data)
+    if target.trains:
+        tell(
+            "an audit keeps no history of every example: the network is trained once more, with cross entropy"
+        )
+    with replacing_either(out, folder=not target.suffixes) as part:
+        return target.write(reviewed, part, **options)
+
+
+def _options(to: str, target: Target, out: Path, first: int | None, device: str) -> dict[str, Any]:
+    if first is not None and (to != "labelstudio" or first < 1):
+        raise InputError(f"--first is at least 1 and for labelstudio alone, got {first} for {to}")
+    if to == "labelstudio":
+        return {"out": out, "first": first}
+    return {"device": device} if target.trains else {}
+
+
+def _check_out(folder: Path, target: Target, out: Path, data: Path | None, force: bool) -> None:
+    if target.suffixes and out.suffix.lower() not in target.suffixes:
+        raise InputError(f"{out}: what is written is a file, named {' or '.join(target.suffixes)} (--out)")
+    places = [out, *([out.with_suffix(".xml")] if target.suffixes == (".json",) else [])]
+    for place in places:
+        if data is not None or source_of(folder) is not None:
+            check_apart(place, Path(found_source(folder, data).path))
+        check_apart(place, folder / "audit.json")
+        check_free(place, force=force, ours=_written_by_us(place))
+
+
+def _written_by_us(out: Path) -> bool:
+    """Whether a folder holds what an export writes, and nothing else."""
+    names = {
+        "state.json",
+        "dataset_info.json",
+        huggingface.SHARD,
+        "samples.json",
+        "images",
+        "training_dynamics",
+    }
+    return out.is_dir() and {path.name for path in out.iterdir()} <= names
+
+
+__all__ = ["TARGETS", "Reviewed", "Target", "export_audit"]

@@ -1,0 +1,161 @@
+"""The pages: what the templates are given, and the templates."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from icelens.auditing.report.foreign import one_line
+from icelens.auditing.report.words import count
+from icelens.errors import InputError
+from icelens.review import shown
+from icelens.review.asked import Asked, choices
+from icelens.review.desk import Desk
+from icelens.review.records import Example
+from icelens.review.store import Store
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+PAGE = 60  # examples of a list
+SEARCHED = {"image": "id or file", "text": "words of a text, or an id", "table": "values, or an id"}
+
+
+@cache
+def environment() -> Environment:
+    """The templates; all that they are given is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("icelens.review"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"count": count, "nb": lambda text: text.replace(" %", "\u00a0%")}
+    return made
+
+
+def render(name: str, context: dict[str, Any]) -> str:
+    """A page or a part of one."""
+    # Half a character, as names of files may hold, can be escaped but not encoded.
+    return environment().get_template(name).render(context).encode("utf-8", "replace").decode()
+
+
+@cache
+def asset(name: str) -> bytes:
+    """A file that the pages need; the style is the report's, with what a review has beyond it."""
+    own = (resources.files("icelens.review") / "static" / name).read_bytes()
+    report = resources.files("icelens.auditing.report") / "templates" / "report.css"
+    return report.read_bytes() + own if name == "review.css" else own
+
+
+ASSETS = {"review.css": "text/css; charset=utf-8", "review.js": "text/javascript; charset=utf-8",
+          "icon.png": "image/png"}  # fmt: skip
+
+
+def _common(desk: Desk, store: Store, asked: Asked) -> dict[str, Any]:
+    return {
+        "name": one_line(store.name),
+        "kind": store.kind,
+        "folder": one_line(desk.folder, 400),
+        "filters": asked,
+        "run": desk.run,
+    }
+
+
+def list_page(desk: Desk, store: Store, asked: Asked, *, after: int | None, progress: dict[str, Any]) -> str:
+    """A page of the list."""
+    context = list_part(desk, store, asked, after=after)
+    total = store.progress(asked.filters)
+    matching = f"{count(total.total)} examples, {count(total.open)} not reviewed, the least trusted first"
+    if asked.q:
+        found = len(context["items"])
+        matching = f"{'More than ' if context['more'] else ''}{count(found)} found, the least trusted first"
+    return render(
+        "list.html",
+        {
+            **context,
+            "view": "list",
+            "progress": progress,
+            "choices": choices(asked, store.classes),
+            "searched": SEARCHED[store.kind],
+            "matching": matching,
+        },
+    )
+
+
+def list_part(desk: Desk, store: Store, asked: Asked, *, after: int | None) -> dict[str, Any]:
+    """The examples of a page of the list, and the address of the next one."""
+    found = store.page(asked.filters, after=after, limit=PAGE + 1)
+    query = f"{asked.query}&" if asked.query else ""
+    return {
+        **_common(desk, store, asked),
+        "items": [shown.item(one, desk.codes, desk.run) for one in found[:PAGE]],
+        "more": f"{query}after={found[PAGE - 1].rank}" if len(found) > PAGE else "",
+    }
+
+
+def single(desk: Desk, store: Store, asked: Asked, example: Example | None) -> dict[str, Any]:
+    """What is shown of one example, beside its nearest trusted ones; None where none is left."""
+    context = {**_common(desk, store, asked), "view": "single", "order": store.order_version, "item": None}
+    if example is None:
+        return context
+    near = {
+        "label": _near(desk, store, example.near_label),
+        "guess": _near(desk, store, example.near_guess),
+    }
+    item = shown.item(example, desk.codes, desk.run, whole=True)
+    return {**context, "item": item, "near": near,
+            "classes": shown.class_rows(example, store.classes, desk.codes)}  # fmt: skip
+
+
+def _near(desk: Desk, store: Store, rows: tuple[int, ...]) -> list[shown.Item]:
+    return [shown.item(one, desk.codes, desk.run) for one in store.examples(rows)] if rows else []
+
+
+def following(
+    store: Store, asked: Asked, here: int | None, *, order: int | None, seen: set[int], judged: set[int]
+) -> Example | None:
+    """The next example to look at; None where none is left.
+
+    The list goes on behind the one that is shown or, when verdicts have put it into another order, from its
+    top. What was passed over comes again when all others are through.
+
+    Args:
+        store: of the review.
+        asked: which examples.
+        here: the one that is shown, which is not the next.
+        order: the order that the page was made with.
+        seen: what this page showed before.
+        judged: what it has judged, stored or still on its way.
+    """
+    away = judged if here is None else {*judged, here}
+    from_here = here is not None and order in (None, store.order_version)
+    starts = [store.example(here).rank, None] if from_here and here is not None else [None]
+    for after, without in [*((start, away | seen) for start in starts), (None, away)]:
+        for limit in (4, len(without) + 1):
+            found = store.page(asked.filters, after=after, limit=limit)
+            left = [one for one in found if one.index not in without]
+            if left:
+                return left[0]
+            if len(found) < limit:
+                break
+    return None
+
+
+def chosen_label(store: Store, example: Example, fields: dict[str, str]) -> tuple[str, str | None, bool]:
+    """The verdict of a form: its name, the class of a relabel, and whether that class may be new."""
+    if "class" in fields:
+        code = fields["class"]
+        if not code.isdecimal() or int(code) >= len(store.classes):
+            raise InputError(f"no class has the number {one_line(code, 20)}")
+        return "relabel", store.classes[int(code)], False
+    if "label" in fields:
+        return "relabel", fields["label"].strip(), fields.get("new") == "yes"
+    if fields.get("verdict") == "guess":
+        return "relabel", example.guess, False
+    return fields.get("verdict", ""), None, False

@@ -1,0 +1,48 @@
+"""Before the first review: the store is built in a process of its own, whose libraries end with it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+from pathlib import Path
+
+from icelens.errors import InputError, MissingFileError
+from icelens.review.store import NAME
+
+
+def needs_server() -> None:
+    """Say what to install where the web server is missing."""
+    missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"{' and '.join(missing)} is not installed; run pip install 'icelens[review]'")
+
+
+def prepare(run: Path, data: Path | None) -> None:
+    """See to it that the folder of an audit has its store.
+
+    The server must stay small, so what reads the data (pandas, pyarrow) is never loaded into it.
+
+    Args:
+        run: the folder of a finished audit.
+        data: where the data lies, if it was moved.
+    """
+    if not (run / "audit.json").exists():
+        raise MissingFileError(f"{run}: holds no finished audit; run icelens audit first")
+    if (run / NAME).exists():
+        return
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            pool.submit(_build, run, data, sys.stderr.isatty()).result()
+        except BrokenProcessPool:
+            raise InputError(f"{run}: what reads the data was ended; is there too little memory?") from None
+
+
+def _build(run: Path, data: Path | None, told: bool) -> None:
+    from icelens import progress
+    from icelens.review.build import build_from_source
+
+    progress.show(told)
+    build_from_source(run, data)

@@ -1,0 +1,116 @@
+"""From an audit to a cleaned file as people get there: audit, import verdicts, apply, retrain, export."""
+
+import csv
+import json
+import sys
+
+import pytest
+from audit_data import reviews, shorten
+from own_files import write_csv
+
+from icelens.cli import main
+
+WRONG = {"r004": "good", "r011": "bad"}
+
+
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """`icelens …` in this process, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    shorten(monkeypatch)
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["icelens", *map(str, words)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        printed = capsys.readouterr()
+        return left.value.code, printed.out, printed.err
+
+    return run
+
+
+@pytest.fixture
+def reviewed(command, tmp_path):
+    texts, labels, ids = reviews(60)
+    write_csv(tmp_path / "reviews.csv", {"id": ids, "text": texts, "mood": labels})
+    assert command("audit", "reviews.csv", "--label", "mood", "--device", "cpu")[0] == 0
+    rows = [(id, "relabel", label) for id, label in WRONG.items()] + [
+        ("r020", "drop", ""),
+        ("r021", "unsure", ""),
+    ]
+    with (tmp_path / "verdicts.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("id", "verdict", "label"), *rows])
+    return command
+
+
+def test_audit_verdicts_apply(reviewed, tmp_path):
+    assert reviewed("apply", "reviews-audit", "--out", "cleaned.csv") == (
+        2, "", "icelens: reviews-audit holds no verdicts yet; give some with: icelens review reviews-audit\n"
+    )  # fmt: skip
+    code, out, _ = reviewed("import", "reviews-audit", "verdicts.csv", "--who", "ann")
+    assert (code, out) == (0, "4 verdicts in verdicts.csv, 4 of them new\n")
+    code, out, err = reviewed("apply", "reviews-audit", "--out", "cleaned.csv")
+    assert (code, err) == (0, "")
+    assert out == "kept 59 rows, relabelled 2, dropped 1: cleaned.csv, changes in cleaned.changes.csv\n"
+    before, after = (
+        (tmp_path / name).read_bytes().splitlines(True) for name in ("reviews.csv", "cleaned.csv")
+    )
+    before.remove(next(line for line in before if line.startswith(b"r020")))
+    differ = [(old, new) for old, new in zip(before, after, strict=True) if old != new]
+    assert [old[:4].decode() for old, _ in differ] == list(WRONG)
+    assert all(
+        new == old[: old.rindex(b",") + 1] + WRONG[old[:4].decode()].encode() + b"\r\n" for old, new in differ
+    )
+    code, _, err = reviewed("apply", "reviews-audit", "--out", "cleaned.csv")
+    assert (code, err) == (
+        2,
+        "icelens: cleaned.csv exists; give another name (--out), or replace it (--force)\n",
+    )
+    assert reviewed("apply", "reviews-audit", "--out", "cleaned.csv", "--history", "--force")[0] == 0
+    assert (tmp_path / "cleaned.csv").read_text().splitlines()[0] == "id,text,mood,label_before"
+    code, _, err = reviewed("apply", "reviews-audit", "--out", "reviews.csv", "--force")
+    assert code == 2
+    assert "is the data that was audited" in err
+
+
+def test_data_that_moved_or_changed(reviewed, tmp_path):
+    assert reviewed("import", "reviews-audit", "verdicts.csv")[0] == 0
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "reviews.csv").rename(tmp_path / "elsewhere" / "reviews.csv")
+    code, _, err = reviewed("apply", "reviews-audit", "--out", "cleaned.csv")
+    assert code == 2
+    assert "--data" in err
+    assert (
+        reviewed("apply", "reviews-audit", "--out", "cleaned.csv", "--data", "elsewhere/reviews.csv")[0] == 0
+    )
+    text = (tmp_path / "elsewhere" / "reviews.csv").read_text()
+    (tmp_path / "elsewhere" / "reviews.csv").write_text(text.replace("The parcel", "A parcel", 1))
+    words = ("apply", "reviews-audit", "--out", "again.csv", "--data", "elsewhere/reviews.csv")
+    code, _, err = reviewed(*words)
+    assert code == 2
+    assert "changed since it was audited" in err
+    assert not (tmp_path / "again.csv").exists()
+
+
+def test_retrain_and_export(reviewed, tmp_path):
+    assert reviewed("import", "reviews-audit", "verdicts.csv")[0] == 0
+    code, out, _ = reviewed("retrain", "reviews-audit", "--device", "cpu", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert (found["relabelled"], found["dropped"], found["reviewed"]["n"]) == (2, 1, 2)
+    code, out, _ = reviewed("retrain", "reviews-audit", "--device", "cpu")
+    assert code == 0
+    assert "with the given labels" in out
+    code, out, _ = reviewed(
+        "export", "reviews-audit", "--to", "labelstudio", "--out", "tasks.json", "--first", "5"
+    )
+    assert (code, out) == (0, "tasks.json: 5 tasks; paste tasks.xml into the project's labeling interface\n")
+    code, out, err = reviewed("export", "reviews-audit", "--to", "aum", "--out", "aum.csv", "--device", "cpu")
+    assert code == 0
+    assert "trained once more" in err
+    code, _, err = reviewed("export", "reviews-audit", "--to", "excel", "--out", "x")
+    assert code == 2
+    assert "unknown target 'excel'" in err
+    code, _, err = reviewed("export", "nowhere", "--to", "csv", "--out", "x.csv")
+    assert code == 2
+    assert "holds no audit" in err

@@ -1,0 +1,183 @@
+"""Verdicts from Label Studio and from tables: each arrives once, all or none."""
+
+import csv
+import json
+
+import pytest
+
+from icelens.errors import FileError, InputError
+from icelens.export.imports import import_verdicts
+from icelens.export.targets import export_audit
+from icelens.review.store import Store
+
+
+def standing(folder):
+    with Store(folder) as store:
+        return {verdict.index: (verdict.verdict, verdict.label, verdict.who) for verdict in store.verdicts()}
+
+
+def written(path, rows):
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
+
+
+def annotation(number, label=None, *, verdict=None, who=1, minute=0, skipped=False):
+    """As Label Studio exports one."""
+    chosen = (("label", label), ("verdict", verdict))
+    result = [
+        {"id": f"r{number}", "from_name": name, "to_name": "text", "type": "choices", "origin": "manual",
+         "value": {"choices": [choice]}}
+        for name, choice in chosen if choice is not None
+    ]  # fmt: skip
+    times = {
+        f"{what}_at": f"2026-01-01T00:{minute:02}:{second}Z"
+        for what, second in (("created", 10), ("updated", 30))
+    }
+    return {"id": number, "completed_by": who, "result": result, "was_cancelled": skipped, **times}
+
+
+@pytest.fixture
+def tasks(audit, tmp_path):
+    """An audit, and its first tasks as Label Studio would give them back, still without annotations."""
+    run = audit("text")
+    export_audit(run, "labelstudio", tmp_path / "tasks.json", first=6)
+    return run, [
+        {"id": number, **task, "annotations": []}
+        for number, task in enumerate(json.loads((tmp_path / "tasks.json").read_text()), 1)
+    ]
+
+
+def test_label_studio_out_and_back(tasks, tmp_path):
+    run, there = tasks
+    given = [task["data"]["given"] for task in there]
+    other = ["good" if label == "bad" else "bad" for label in given]
+    there[0]["annotations"] = [annotation(1, other[0], who={"id": 1, "email": "ann@example.org"})]
+    there[1]["annotations"] = [annotation(2, given[1])]
+    there[2]["annotations"] = [annotation(3, other[2], verdict="drop")]
+    there[3]["annotations"] = [annotation(4, skipped=True)]
+    there[4]["annotations"] = [annotation(6, given[4], who=2, minute=5), annotation(5, other[4], minute=1)]
+    path = tmp_path / "annotations.json"
+    path.write_text(json.dumps(there))
+    done = import_verdicts(run, path, who="me")
+    rows = [task["data"]["icelens_index"] for task in there]
+    assert standing(run) == {
+        rows[0]: ("relabel", other[0], "ann@example.org"),
+        rows[1]: ("keep", None, "Label Studio user 1"),
+        rows[2]: ("drop", None, "Label Studio user 1"),
+        rows[3]: ("unsure", None, "Label Studio user 1"),
+        rows[4]: ("keep", None, "Label Studio user 2"),
+    }
+    assert (done.read, done.new, done.disagreed) == (6, 6, 1)
+    assert import_verdicts(run, path, who="me").new == 0
+    # An annotation that was changed since is a new verdict.
+    there[1]["annotations"] = [annotation(2, other[1])]
+    path.write_text(json.dumps(there))
+    assert import_verdicts(run, path, who="me").new == 1
+    assert standing(run)[rows[1]] == ("relabel", other[1], "Label Studio user 1")
+
+
+def test_the_small_json_of_label_studio(tasks, tmp_path):
+    run, there = tasks
+    small = [
+        {**task["data"], "id": task["id"], "annotator": 3, "annotation_id": 9, "label": "bad"}
+        for task in there[:2]
+    ]
+    small[1] |= {"verdict": {"choices": ["unsure"]}, "annotation_id": 10}
+    (tmp_path / "min.json").write_text(json.dumps(small))
+    import_verdicts(run, tmp_path / "min.json", who="me")
+    found = standing(run)
+    assert found[there[1]["data"]["icelens_index"]][0] == "unsure"
+    assert found[there[0]["data"]["icelens_index"]][0] == (
+        "keep" if there[0]["data"]["given"] == "bad" else "relabel"
+    )
+
+
+def test_annotations_of_another_audit_are_refused(tasks, tmp_path):
+    run, there = tasks
+    there[0]["annotations"] = [annotation(1, "bad")]
+    path = tmp_path / "annotations.json"
+    for change, why in (
+        ({"icelens_audit": "x"}, "comes from another audit"), ({"icelens_index": 999}, "no example 999"),
+        ({"icelens_index": None}, "has no 'icelens_index'"), ({"icelens_id": "r059x"}, "another audit"),
+    ):  # fmt: skip
+        path.write_text(json.dumps([{**there[0], "data": {**there[0]["data"], **change}}]))
+        with pytest.raises(InputError, match=why):
+            import_verdicts(run, path, who="me")
+    for text in ("[1]", "{}", "[", "nonsense"):
+        path.write_text(text)
+        with pytest.raises(FileError, match=r"annotations\.json"):
+            import_verdicts(run, path, who="me")
+    assert standing(run) == {}
+
+
+def test_a_table_of_verdicts_by_id_or_by_index(audit, tmp_path):
+    run = audit("text")
+    rows = [
+        {"id": "r001", "verdict": "relabel", "label": "good"}, {"id": "r002", "verdict": "Drop", "label": ""},
+        {"id": "r003", "verdict": "keep", "label": ""}, {"id": "r005", "verdict": "", "label": "good"},
+    ]  # fmt: skip
+    done = import_verdicts(run, written(tmp_path / "v.csv", rows), who="me")
+    assert (done.read, done.new) == (3, 3)
+    assert standing(run) == {1: ("relabel", "good", "me"), 2: ("drop", None, "me"), 3: ("keep", None, "me")}
+    labels = [{"index": 1, "label": "bad", "who": "bob"}, {"index": 7, "label": "good", "who": "bob"}]
+    import_verdicts(run, written(tmp_path / "labels.csv", labels), who="me")
+    found = standing(run)
+    assert found[1] == ("keep", None, "bob")
+    assert found[7] == ("relabel", "good", "bob")
+
+
+def test_an_export_comes_back_as_it_is(audit, tmp_path):
+    run, other = audit("text"), tmp_path / "other"
+    with Store(run) as store:
+        store.judge(1, "relabel", label="good", who="ann", key="a")
+        store.judge(2, "drop", who="bob", key="b")
+    export_audit(run, "csv", tmp_path / "all.csv")
+    assert import_verdicts(run, tmp_path / "all.csv", who="me").new == 0
+    import shutil
+
+    shutil.copytree(run, other)
+    with Store(other) as store:
+        store.undo(who="ann", key="c", index=1)
+        store.undo(who="ann", key="d", index=2)
+    assert import_verdicts(other, tmp_path / "all.csv", who="me").new == 2
+    assert standing(other) == standing(run)
+
+
+@pytest.mark.parametrize(
+    ("row", "why"),
+    [
+        ({"id": "r001", "verdict": "relabel", "label": ""}, "line 3: 'relabel' needs a label"),
+        ({"id": "r001", "verdict": "burn", "label": ""}, "line 3: unknown verdict 'burn'"),
+        ({"id": "nobody", "verdict": "drop", "label": ""}, "line 3: no example has the id 'nobody'"),
+        (
+            {"id": "r001", "verdict": "relabel", "label": "maybe"},
+            "line 3: no class is called 'maybe'.*--new-classes",
+        ),
+    ],
+)
+def test_one_wrong_row_and_nothing_is_imported(audit, tmp_path, row, why):
+    run = audit("text")
+    path = written(tmp_path / "v.csv", [{"id": "r002", "verdict": "drop", "label": ""}, row])
+    with pytest.raises(InputError, match=why):
+        import_verdicts(run, path, who="me")
+    assert standing(run) == {}
+    if "maybe" in why:
+        import_verdicts(run, path, who="me", new_classes=True)
+        assert standing(run)[1] == ("relabel", "maybe", "me")
+
+
+def test_files_that_say_nothing(audit, tmp_path):
+    run = audit("text")
+    path = written(tmp_path / "v.csv", [{"id": "r002", "verdict": "", "label": "bad"}])
+    with pytest.raises(InputError, match="holds no verdict"):
+        import_verdicts(run, path, who="me")
+    with pytest.raises(InputError, match="columns must be id or index"):
+        import_verdicts(run, written(tmp_path / "w.csv", [{"name": "r002"}]), who="me")
+    with pytest.raises(FileError, match="no such file"):
+        import_verdicts(run, tmp_path / "none.csv", who="me")
+    (tmp_path / "v.xml").write_text("x")
+    with pytest.raises(InputError, match=r"neither .json"):
+        import_verdicts(run, tmp_path / "v.xml", who="me")

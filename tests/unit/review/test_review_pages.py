@@ -1,0 +1,161 @@
+"""What the pages of a review say and ask, without a server."""
+
+import math
+from urllib.parse import parse_qsl
+
+import pytest
+from PIL import Image
+
+from icelens.errors import InputError
+from icelens.review.asked import asked_of, choices, number_of, numbers_of
+from icelens.review.images import picture
+from icelens.review.records import Content, Example, Progress, Verdict
+from icelens.review.rerank import Left, Reranked
+from icelens.review.security import Door
+from icelens.review.shown import class_rows, digits, item, saved
+from icelens.review.teaching import worth
+from icelens.review.told import sentence
+
+CLASSES = ("cat", "dog", "a\nb")
+
+
+def example(**changes):
+    plain = {
+        "index": 7, "id": "x7", "label": "cat", "guess": "dog", "trust": 0.02, "confidence": 0.1,
+        "p_label": 0.03, "p_guess": 0.9, "kind": "mislabelled", "is_issue": True, "rank": 0,
+        "content": Content(texts=("meow",)),
+    }  # fmt: skip
+    return Example(**{**plain, **changes})
+
+
+def test_filters_go_to_an_address_and_back():
+    asked = asked_of(
+        {"q": " two words ", "label": "2", "guess": "0", "kind": "ambiguous", "state": "all"}, CLASSES
+    )
+    assert (asked.filters.label, asked.filters.guess, asked.filters.query) == ("a\nb", "cat", "two words")
+    assert asked_of(dict(parse_qsl(asked.query)), CLASSES) == asked
+    assert "\n" not in asked.said
+    plain = asked_of({"q": "", "label": "", "unknown": "x"}, CLASSES)
+    assert (plain.query, plain.filters.state, plain.keeps_judged, plain.said) == ("", "open", False, "")
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"label": "3"}, {"label": "-1"}, {"label": "cat"}, {"guess": "1.0"}, {"state": "open; --"},
+                   {"kind": "mislabeled"}, {"q": "x" * 201}, {"label": "٣"}]
+)  # fmt: skip
+def test_an_address_that_asks_wrongly_is_refused(parameters):
+    with pytest.raises(InputError):
+        asked_of(parameters, CLASSES)
+
+
+def test_numbers_of_an_address():
+    assert number_of("", 3) is None
+    assert numbers_of("1,,2,2", 3) == {1, 2}
+    for text in ("3", "1,x", ",".join(["1"] * 201), "1" * 13):
+        with pytest.raises(InputError):
+            numbers_of(text, 3)
+
+
+def test_menus_of_many_classes_are_bounded_but_hold_the_chosen_one():
+    many = tuple(f"c{number}" for number in range(3000))
+    offered = choices(asked_of({"label": "2999"}, many), many)
+    assert offered["label"][-1] == ("2999", "c2999")
+    assert len(offered["label"]) == 502
+    assert len(offered["guess"]) == 501
+
+
+def test_digits_are_the_classes_where_those_are_digits():
+    assert digits([str(d) for d in range(10)]) == {str(d): d for d in range(10)}
+    assert digits([f"c{d}" for d in range(10)]) == {**{str(d + 1): d for d in range(9)}, "0": 9}
+    assert digits([f"c{d}" for d in range(11)]) == {}
+
+
+def test_rows_of_classes_are_the_likeliest_first_and_hold_label_and_guess():
+    names = tuple(f"c{number}" for number in range(50))
+    codes = {name: code for code, name in enumerate(names)}
+    suspect = example(label="c40", guess="c3", p_label=0.01, p_guess=0.8, top=(("c3", 0.8), ("c9", 0.1)))
+    rows = class_rows(suspect, names, codes)
+    assert [(row["name"], row["key"]) for row in rows] == [("c3", "1"), ("c9", "2"), ("c40", "3")]
+    few = class_rows(example(top=()), CLASSES, {name: code for code, name in enumerate(CLASSES)})
+    assert [(row["code"], row["key"], row["p_text"]) for row in few] == [
+        (1, "2", "90 %"), (0, "1", "3 %"), (2, "3", "")]  # fmt: skip
+
+
+def test_an_example_with_nothing_known_of_it_can_be_shown():
+    codes = {name: code for code, name in enumerate(CLASSES)}
+    blank = example(confidence=None, p_label=None, p_guess=None, trust=math.nan, kind="", content=Content())
+    shown = item(blank, codes, "run", whole=True)
+    assert (shown["trust"], shown["trust_text"], shown["why"], shown["texts"]) == (0.0, "?", "", [])
+    long = item(example(content=Content(texts=("x" * 30_000,))), codes, "run", whole=True)
+    assert long["note"] == "The first 20,000 of 30,000 characters."
+
+
+def test_what_is_said_of_a_verdict():
+    def said(verdict, label=None):
+        return saved(example(), Verdict(1, 7, verdict, label, "ann", ""))
+
+    assert said("keep") == "Saved: x7 keeps the label 'cat'."
+    assert said("relabel", "dog") == "Saved: x7 becomes 'dog'."
+    assert said("drop") == "Saved: x7 will be dropped."
+    assert said("unsure") == "Saved: x7 is left as unsure."
+
+
+def test_progress_in_words():
+    assert sentence(Progress(9000, 0, 0, 0, 0, 9.0), 275.0, 500) == (
+        "About 275 wrong labels in the first 500; none reviewed yet.")  # fmt: skip
+    assert sentence(Progress(40, 1, 1, 0, 2, 3.0), 3.2, 40) == (
+        "4 reviewed, 1 was wrong, 2 unsure, about 3 left in all 40.")  # fmt: skip
+
+
+def left(examples, errors, low, high):
+    return Left(examples, errors, low, high)
+
+
+def test_when_it_is_no_longer_worth_going_on():
+    rest = left(4000, 20.0, 8.0, 44.0)
+    said, enough = worth(Reranked([], [], left(100, 2.0, 0.0, 6.0), rest), 200)
+    assert enough
+    assert said == (
+        "It is hardly worth going on. Of the next 100, about 2 are wrong (90 % interval 0 to 6). "
+        "Of all 4,000 left: 0.5 % (0.2 % to 1.1 %)."
+    )
+    for ahead, verdicts in ((left(100, 2.0, 0.0, 12.0), 200), (left(100, 8.0, 3.0, 10.0), 200),
+                            (left(100, 2.0, 0.0, 6.0), 5)):  # fmt: skip
+        said, enough = worth(Reranked([], [], ahead, rest), verdicts)
+        assert not enough
+        assert said.startswith("Of the next 100, about ")
+    assert worth(Reranked([], [], left(0, 0.0, 0.0, 0.0), left(0, 0.0, 0.0, 0.0)), 3)[1]
+
+
+def test_which_hosts_name_the_server():
+    here, everywhere = Door("127.0.0.1", 8421), Door("0.0.0.0", 8421)
+    for host in ("127.0.0.1:8421", "localhost:8421", "[::1]:8421", "LocalHost:8421"):
+        assert here.knows(host)
+    for host in (
+        "",
+        ":8421",
+        "evil.example:8421",
+        "192.168.1.5:8421",
+        "127.0.0.1:80",
+        "127.0.0.1",
+        "[::1]:1",
+    ):
+        assert not here.knows(host)
+    assert everywhere.knows("192.168.1.5:8421")
+    assert not everywhere.knows("evil.example:8421")
+    assert Door("127.0.0.1", 80).knows("127.0.0.1")
+    assert Door("127.0.0.1", 80).knows("[::1]")
+    assert here.token != here.session != Door("127.0.0.1", 8421).session
+    assert Door("::1", 8421).address.startswith("http://[::1]:8421/?token=")
+
+
+def test_pictures_of_every_kind_become_png_or_webp(tmp_path):
+    for mode, name in (("RGBA", "a.png"), ("L", "b.jpg"), ("P", "c.gif"), ("1", "d.bmp"), ("CMYK", "e.jpg"),
+                       ("I;16", "f.png")):  # fmt: skip
+        for side, media in ((40, "image/png"), (2000, "image/webp")):
+            Image.new(mode, (side, side // 2)).save(tmp_path / name)
+            content, found = picture(tmp_path / name, "small")
+            assert found == media
+            assert picture((tmp_path / name).read_bytes(), "small") == (content, found)
+    with pytest.raises(ValueError, match="not an image"):
+        picture(b"<svg xmlns='http://www.w3.org/2000/svg'/>", "small")
