@@ -70,7 +70,10 @@ class Teacher:
         unsure = np.array([one.index for one in given if one.verdict == "unsure"], dtype=np.int64)
         rows = np.array([one.index for one in sure], dtype=np.int64)
         wrong = np.array([one.verdict != "keep" for one in sure], dtype=bool)
-        found = rerank(self._evidence, rows, wrong, unsure=unsure)
+        codes = {name: code for code, name in enumerate(store.classes)}
+        # What a kept label teaches is in `wrong`; a new class is none that the evidence knows.
+        truth = np.array([codes.get(one.label or "", -1) for one in sure], dtype=np.int64)
+        found = rerank(self._evidence, rows, wrong, truth=truth, unsure=unsure)
         if len(rows):
             store.set_order(found.rows, np.clip(found.trust, 0.0, 1.0))
             self.teller.look(store)
