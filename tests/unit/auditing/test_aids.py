@@ -15,16 +15,22 @@ from icelens.auditing.aids import suspect_rows
 from icelens.auditing.audit import audit_labelled
 from icelens.auditing.features import inputs_of
 from icelens.auditing.fit import fit, log_probabilities
-from icelens.auditing.network import load_network
 from icelens.auditing.neighbours import nearest, trusted_pool
+from icelens.auditing.network import load_network
 from icelens.auditing.public import run_audit
 from icelens.auditing.views import compressed, view_of
 from icelens.data import from_arrays
 from icelens.errors import FileError, InputError, MissingFileError
 
+
+def sparse_digits():
+    X, y, _ = digits(0.1)
+    return from_arrays(scipy.sparse.csr_matrix(X), y)
+
+
 DATA = {
-    "table": lambda: iris(),
-    "sparse": lambda: from_arrays(*(lambda X, y: (scipy.sparse.csr_matrix(X), y))(*digits(0.1)[:2])),
+    "table": iris,
+    "sparse": sparse_digits,
     "text": lambda: from_arrays(*reviews()[:2]),
     "image": lambda: from_arrays(*shapes()),
 }
