@@ -17,6 +17,7 @@ gives by default. cleanlab's list and count do not depend on its score; AUM and 
 from __future__ import annotations
 
 import argparse
+import ast
 import functools
 import hashlib
 import json
@@ -171,11 +172,20 @@ def listed(issues: NDArray[np.bool_] | None, wrong: NDArray[np.bool_]) -> dict[s
 
 @functools.cache
 def engine() -> str:
-    """A digest of the source that judges labels, so that results of another one are seen to be that."""
+    """A digest of the code that judges labels, so that results of another one are seen to be that."""
     folder = Path(icelens.__file__).parent / "auditing"
     names = "audit channel estimate features fit inputs noise_model ranking stages"
-    sources = b"".join((folder / f"{name}.py").read_bytes() for name in names.split())
-    return hashlib.sha256(sources).hexdigest()[:12]
+    codes = "".join(code((folder / f"{name}.py").read_text()) for name in names.split())
+    return hashlib.sha256(codes.encode()).hexdigest()[:12]
+
+
+def code(source: str) -> str:
+    """What a module does, without its comments and docstrings."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
+            node.body.pop(0)
+    return ast.unparse(tree)
 
 
 def say(*words: str) -> None:

@@ -109,7 +109,8 @@ def doubt(audit: Audit) -> str:
     estimate, contradicted = audit.estimate, audit.about.get("contradicted", 0)
     low, high = audit.about.get("explained", (estimate.low, estimate.high))
     if len(audit.examples) < FEW:
-        return f"With {count(len(audit.examples))} examples, go by the order of the list and not by its numbers."
+        few = count(len(audit.examples))
+        return f"With {few} examples, go by the order of the list and not by its numbers."
     if high > WIDER * estimate.high and high >= 1:
         return (
             "The model learned too little here to tell few errors from many: "
