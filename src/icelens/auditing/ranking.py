@@ -119,7 +119,7 @@ def issues_of(trust: Array, contradicted: int) -> NDArray[np.bool_]:
 
     With e_i = 1 − trust_i, F1 of the first n is about 2·Σ_{i≤n} e_i / (n + Σ_i e_i). Where trust tells little
     that would be nearly all of them or next to none. So the list is about as long as the number of labels
-    that the trained network, which has seen them, contradicts; the shorter it would be, the less trust counts.
+    that the trained network, which has seen them, contradicts; the shorter it would be, the less trust tells.
 
     Args:
         trust: (N,), of all examples.
