@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 MODULES = ["icelens", "icelens.losses", "icelens.noise", "icelens.data", "icelens.models", "icelens.plots",
-           "icelens.train", "icelens.door", "icelens.auditing.result",
+           "icelens.train", "icelens.door", "icelens.auditing.result", "icelens.integrations.transformers",
+           "icelens.integrations.lightning",
            "icelens.confidence", "icelens.transforms", "icelens.errors"]  # fmt: skip
 
 

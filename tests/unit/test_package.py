@@ -20,6 +20,7 @@ LAYERS = [
     {"auditing"},
     {"review"},
     {"export"},
+    {"integrations"},
     {"door", "demo", "reproduce"},
     {"cli"},
     {"__main__"},
