@@ -24,7 +24,7 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 MODULES = ["icelens", "icelens.losses", "icelens.noise", "icelens.data", "icelens.models", "icelens.plots",
            "icelens.train", "icelens.door", "icelens.auditing.result", "icelens.integrations.transformers",
-           "icelens.integrations.lightning",
+           "icelens.integrations.lightning", "icelens.integrations.sklearn", "icelens.integrations.cleanlab",
            "icelens.confidence", "icelens.transforms", "icelens.errors"]  # fmt: skip
 
 

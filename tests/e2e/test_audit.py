@@ -19,8 +19,11 @@ from sklearn.datasets import load_digits, load_wine
 from icelens.auditing import stages
 from icelens.cli import main
 
-FILES = {"recipe.json", "examples.parquet", "examples.csv", "audit.json", "history.npz", "report.html"}
-LAST_LINE = "; all examples are in {0}/examples.csv and .parquet."
+FILES = {"recipe.json", "examples.parquet", "examples.csv", "audit.json", "history.npz", "report.html",
+         "model.safetensors", "review.npz"}  # fmt: skip
+LAST_LINES = """; all examples are in {0}/examples.csv and .parquet.
+To judge them one by one: icelens review {0}
+"""
 # A shell that starts pytest in the background lets its children ignore Ctrl-C.
 ICELENS = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); {first}; "
 ICELENS += "from icelens.cli import main; sys.argv[0] = 'icelens'; main()"
@@ -93,8 +96,8 @@ def test_a_csv_of_texts_and_the_same_command_again(tmp_path, command, monkeypatc
     assert code == 0, err
     assert err == "ids are in column 'id'\n"  # what was inferred, and no bar: stderr is no terminal
     assert "of 60 labels in reviews.csv" in out.splitlines()[0]
-    assert out.splitlines()[-1].startswith("Look at reviews-audit/report.html")
-    assert out.endswith(LAST_LINE.format("reviews-audit") + "\n")
+    assert out.splitlines()[-2].startswith("Look at reviews-audit/report.html")
+    assert out.endswith(LAST_LINES.format("reviews-audit"))
     folder = tmp_path / "reviews-audit"
     assert names(folder) == FILES
     examples = pd.read_parquet(folder / "examples.parquet").sort_values("trust")

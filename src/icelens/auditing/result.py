@@ -59,6 +59,14 @@ class Audit:
     aids: Aids | None = None
     weights: dict[str, Tensor] | None = None
 
+    def __repr__(self) -> str:
+        """In a line: examples, issues and the estimate."""
+        issues, found = int(self.examples["is_issue"].sum()), self.estimate
+        return (
+            f"Audit({len(self.examples):,} examples, {issues:,} issues; about {found.errors:,.0f} labels are "
+            f"wrong, 90 % interval {found.low:,.0f} to {found.high:,.0f})"
+        )
+
     def suspects(self, n: int | None = None) -> pd.DataFrame:
         """The examples by trust, the least trusted first: n of them, or all that are issues."""
         if n is not None and n < 0:

@@ -99,7 +99,8 @@ def audit(
         budget = min(budget, len(data))
         typer.echo(f"In the first {budget:,} of the list, expect {_expected(found, budget):,.0f} errors.")
     typer.echo(
-        f"\nLook at {folder / 'report.html'}; all examples are in {folder / 'examples.csv'} and .parquet."
+        f"\nLook at {folder / 'report.html'}; all examples are in {folder / 'examples.csv'} and .parquet.\n"
+        f"To judge them one by one: icelens review {folder}"
     )
 
 

@@ -107,6 +107,14 @@ def test_ids_come_back(monkeypatch, tmp_path):
     assert large.examples["id"].tolist() == [str(name) for name in hashes]
 
 
+def test_an_audit_is_shown_in_a_line(monkeypatch):
+    shorten(monkeypatch)
+    shown = repr(run_audit(iris(), device="cpu"))
+    assert shown.startswith("Audit(150 examples, ")
+    assert "labels are wrong, 90 % interval" in shown
+    assert "\n" not in shown
+
+
 def test_suspects_are_in_order_of_trust(monkeypatch):
     shorten(monkeypatch, epochs=15)
     audit = run_audit(iris(flips=(7, 60)), device="cpu")

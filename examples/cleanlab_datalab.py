@@ -1,0 +1,29 @@
+"""A Datalab over handwritten digits, with cleanlab's scores and ICE's beside each other.
+
+python examples/cleanlab_datalab.py
+"""
+
+import numpy as np
+from cleanlab import Datalab
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import cross_val_predict
+
+import icelens.integrations.cleanlab  # noqa: F401 - makes the issue type "ice" known
+
+X, y = load_digits(return_X_y=True)
+X, y = X[:600] / 16, y[:600]
+wrong = np.random.default_rng(0).random(len(y)) < 0.1
+y[wrong] = (y[wrong] + 1) % 10
+
+lab = Datalab({"digit": y}, label_name="digit", verbosity=0)
+p = cross_val_predict(LogisticRegression(max_iter=1000), X, y, cv=5, method="predict_proba")
+lab.find_issues(pred_probs=p, issue_types={"label": {}, "ice": {"features": X}})
+
+print(lab.get_issue_summary().to_string(index=False))
+for name in ("label", "ice"):
+    found = lab.get_issues(name)
+    precision = average_precision_score(wrong, -found[f"{name}_score"])
+    hits = wrong[found[f"is_{name}_issue"]].mean()
+    print(f"{name}: average precision {precision:.3f}; {hits:.0%} of its list are wrong")

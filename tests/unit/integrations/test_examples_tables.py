@@ -1,0 +1,46 @@
+"""The examples for scikit-learn and cleanlab run, and what they print holds."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def printed(*words):
+    answer = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_sklearn_digits():
+    text = printed(EXAMPLES / "sklearn_digits.py")
+    plain, ice = map(float, re.search(r"MLPClassifier ([\d.]+), ICE ([\d.]+)", text).groups())
+    assert ice > plain + 0.05
+    share, held = map(int, re.search(r"which (\d+)% are wrong\nthey hold (\d+)%", text).groups())
+    assert share > 80
+    assert held > 80
+
+
+def test_cleanlab_datalab():
+    text = printed(EXAMPLES / "cleanlab_datalab.py")
+    theirs, mine = (float(value) for value in re.findall(r"average precision ([\d.]+)", text))
+    assert mine > 0.8
+    assert theirs > 0.4  # the flips have a direction, which cleanlab's score does not see
+    assert re.search(r"\bice\b", text.splitlines()[2]), text
+
+
+def test_the_benchmark_prints_what_is_in_its_folder(tmp_path):
+    for split, (ice, plain) in enumerate([(0.9, 0.92), (0.94, 0.9)]):
+        for name, accuracy in (("ICEClassifier", ice), ("MLP", plain)):
+            record = {"table": "wine", "rate": 0.0, "split": split, "classifier": name, "accuracy": accuracy}
+            path = tmp_path / f"wine-0-{name}-{split}.json"
+            path.write_text(json.dumps({**record, "fit_seconds": 1.5}))
+    script = EXAMPLES.parent / "benchmarks" / "tables.py"
+    text = printed(script, "--show", "--results", tmp_path)
+    assert re.search(r"wine +0% +2 +92\.0 \(2\.8\) +1\.50 s +91\.0 \(1\.4\) +1\.50 s", text), text
+    assert "wine without flips: ICEClassifier - MLP = +1.00 points" in text
