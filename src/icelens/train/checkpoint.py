@@ -6,6 +6,8 @@ Tensors are in `checkpoint.safetensors`, the rest in its header as JSON.
 from __future__ import annotations
 
 import json
+import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +49,23 @@ def load_checkpoint(folder: Path, parts: dict[str, Any]) -> dict[str, Any] | Non
 
 def write_safetensors(path: Path, tensors: dict[str, Tensor], header: dict[str, str]) -> None:
     """Write tensors and a header of strings."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     with replacing(path) as part:
-        save_file(plain, part, header)
+        try:
+            save_file(plain, part, header)
+        except SafetensorError as error:
+            raise _written_wrong(path, error) from None
+
+
+def _written_wrong(path: Path, error: Exception) -> Exception:
+    """The error of the operating system that safetensors met, such as a full disk."""
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    if found is None:
+        return FileError(f"{path}: could not be written: {error}")
+    return OSError(int(found[1]), os.strerror(int(found[1])))
 
 
 def read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -55,6 +55,7 @@ def in_rank(rank, place, worker, args, settings):
     named = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}
     named |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "GROUP_RANK": 0, "TORCHELASTIC_RUN_ID": "x"}
     os.environ.update({name: str(value) for name, value in named.items()})
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun does; accelerate warns otherwise
     if sys.platform == "linux":
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     result = worker(*args, **settings)
