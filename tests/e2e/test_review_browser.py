@@ -136,7 +136,7 @@ def test_thirty_suspects_by_keyboard_alone(opened):
     saved(page, server, 15)
     assert verdicts(server) == expected
 
-    before, last = current(page), list(expected)[-1]
+    last = list(expected)[-1]
     page.keyboard.press("z")  # the last one comes back, without its verdict
     page.wait_for_function(SHOWS, arg=last)
     saved(page, server, 14)
@@ -155,7 +155,7 @@ def test_thirty_suspects_by_keyboard_alone(opened):
         index = press(page, "a")
         expected[index] = ("relabel", labels[(index + 1) % 3])
     saved(page, server, 30)
-    assert before in expected
+    assert len(expected) == 30  # thirty others: verdicts may put the list into a new order, none comes twice
     assert verdicts(server) == expected
     assert rows(server) == 32  # thirty, one more, and one that took it back
 
