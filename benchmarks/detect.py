@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 from detect_cases import CASES, Known
 from detect_tables import print_case, print_summary, summary
-from detect_tools import Judged, Trial, judge_all
+from detect_tools import ICELENS, Judged, Trial, judge_all, judge_icelens
 from numpy.typing import NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
@@ -65,6 +65,11 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=5, help="trials of each case (default 5)")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--runs", type=Path, help="keep the runs of unfinished trials here, to go on from")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="in finished trials, measure icelens once more; the other tools keep their figures",
+    )
     parser.add_argument("--show", action="store_true", help="run nothing, print what there is")
     parser.add_argument("--json", type=Path, help="also write all figures to this file")
     arguments = parser.parse_args()
@@ -81,7 +86,7 @@ def read_arguments() -> argparse.Namespace:
 
 def run(arguments: argparse.Namespace) -> None:
     for name in arguments.cases:
-        seeds = [seed for seed in range(arguments.seeds) if not place(arguments, name, seed).exists()]
+        seeds = [seed for seed in range(arguments.seeds) if is_wanted(arguments, name, seed)]
         if not seeds:
             continue
         say(f"{name}: reading")
@@ -92,9 +97,19 @@ def run(arguments: argparse.Namespace) -> None:
             known, started = CASES[name].draw(labelled, clean, seed), time.perf_counter()
             runs = arguments.runs / f"{name}-{seed}-{engine()}" if arguments.runs else None
             trial = Trial(known.data, inputs, seed, runs, functools.partial(say, f"{name} {seed}:"))
-            record = {"case": name, "seed": seed, **measure(known, trial)}
+            there = place(arguments, name, seed)
+            old = json.loads(there.read_text())["tools"] if there.exists() else {}
+            record = {"case": name, "seed": seed, **measure(known, trial, old)}
             write_text(place(arguments, name, seed), json.dumps(record, indent=1) + "\n")
             say(f"{name} {seed}: all tools in {time.perf_counter() - started:.0f} s")
+
+
+def is_wanted(arguments: argparse.Namespace, name: str, seed: int) -> bool:
+    """Whether a trial is still to be run: one that is missing, or with --again one of another engine."""
+    there = place(arguments, name, seed)
+    if not there.exists():
+        return True
+    return bool(arguments.again) and json.loads(there.read_text())["engine"] != engine()
 
 
 def place(arguments: argparse.Namespace, name: str, seed: int) -> Path:
@@ -115,9 +130,9 @@ def read_records(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]
     return records
 
 
-def measure(known: Known, trial: Trial) -> dict[str, Any]:
-    """What a trial gave, as its file holds it."""
-    judged = judge_all(trial)
+def measure(known: Known, trial: Trial, old: dict[str, Any]) -> dict[str, Any]:
+    """What a trial gave, as its file holds it; where it has old figures, those of icelens are replaced."""
+    judged = {ICELENS: judge_icelens(trial)} if old else judge_all(trial)
     return {
         "examples": len(known.data),
         "classes": len(known.data.classes),
@@ -127,7 +142,7 @@ def measure(known: Known, trial: Trial) -> dict[str, Any]:
         "device": trial.labels.device.type,
         "engine": engine(),
         "versions": {**versions(), "cleanlab": version("cleanlab")},
-        "tools": {name: score(one, known.wrong) for name, one in judged.items()},
+        "tools": {**old, **{name: score(one, known.wrong) for name, one in judged.items()}},
     }
 
 
@@ -174,7 +189,7 @@ def listed(issues: NDArray[np.bool_] | None, wrong: NDArray[np.bool_]) -> dict[s
 def engine() -> str:
     """A digest of the code that judges labels, so that results of another one are seen to be that."""
     folder = Path(icelens.__file__).parent / "auditing"
-    names = "audit channel estimate features fit inputs noise_model ranking stages"
+    names = "audit channel estimate evidence features fit held inputs noise_model ranking stages"
     codes = "".join(code((folder / f"{name}.py").read_text()) for name in names.split())
     return hashlib.sha256(codes.encode()).hexdigest()[:12]
 

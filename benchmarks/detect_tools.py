@@ -156,9 +156,17 @@ class Judged:
     seconds: float
 
 
+def judge_icelens(trial: Trial) -> Judged:
+    """The verdict of an audit."""
+    audit = trial.run("icelens", trial.icelens)
+    interval = (float(audit["low"]), float(audit["high"]))
+    verdict = Verdict(audit["trust"], audit["issues"], float(audit["errors"]), interval)
+    return Judged(verdict, float(audit["model_epochs"]), float(audit["seconds"]))
+
+
 def judge_all(trial: Trial) -> dict[str, Judged]:
     """The verdict of every tool."""
-    audit = trial.run("icelens", trial.icelens)
+    audit = judge_icelens(trial)
     watched = trial.run("watched", trial.watched)
     folds = cross_validated(trial)
     cleanlab = trial.run("cleanlab", lambda: confident_learning(trial.data.labels, folds["p"]))
@@ -166,9 +174,7 @@ def judge_all(trial: Trial) -> dict[str, Judged]:
         cleanlab[name] = cleanlab[name] + folds[name]
     labels = trial.data.labels
     cut = {"issues": cleanlab["issues"], "estimate": float(cleanlab["errors"])}
-    interval = (float(audit["low"]), float(audit["high"]))
     verdicts = {
-        ICELENS: (Verdict(audit["trust"], audit["issues"], float(audit["errors"]), interval), audit),
         SELF_CONFIDENCE: (Verdict(cleanlab["self_confidence"], **cut), cleanlab),
         NORMALIZED_MARGIN: (Verdict(cleanlab["normalized_margin"], **cut), cleanlab),
         AUM: (Verdict(watched["margin"]), watched),
@@ -176,10 +182,11 @@ def judge_all(trial: Trial) -> dict[str, Judged]:
         ARGMAX: (Verdict(issues=watched["guess"] != labels), watched),
         ARGMAX_FOLDS: (Verdict(issues=folds["p"].argmax(1) != labels), folds),
     }
-    return {
+    others = {
         name: Judged(verdict, float(took["model_epochs"]), float(took["seconds"]))
         for name, (verdict, took) in verdicts.items()
     }
+    return {ICELENS: audit, **others}
 
 
 def cross_validated(trial: Trial) -> Arrays:

@@ -1,4 +1,4 @@
-"""The audit: one run on all examples ranks them, runs that leave some out say how far to believe that."""
+"""The audit: a run on all examples ranks them; it, or others that leave some out, tell what to believe."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from icelens.auditing.aids import aids_for, suspect_rows
 from icelens.auditing.estimate import by_class, confused_pairs, estimate_errors, review_budgets
+from icelens.auditing.evidence import Evidence, held_evidence, honest_evidence
 from icelens.auditing.features import inputs_of
 from icelens.auditing.fit import Fit
 from icelens.auditing.inputs import Inputs
 from icelens.auditing.network import described
-from icelens.auditing.noise_model import Explanations, NoiseModel, explain
+from icelens.auditing.noise_model import NoiseModel
 from icelens.auditing.ranking import (
     best_reading,
     guesses,
@@ -65,77 +66,99 @@ def audit_labelled(
         raise InputError(f"{data.name}: only one class, '{data.classes[0]}'; there is nothing to tell apart")
     started = time.perf_counter()
     place = choose_device(device)
-    inputs = inputs_of(data, place) if backbone is None else _embedded(data, backbone, place, cache)
+    inputs = read_inputs(data, place, backbone, cache)
     labels = torch.from_numpy(data.labels).to(place)
     whole = whole_run(inputs, labels, len(data.classes), seed=seed, folder=stages)
     honest = honest_runs(inputs, labels, len(data.classes), seed=seed, folder=stages)
-    named = {} if backbone is None else {"backbone": Path(backbone).name}
-    about = {**_about(data, inputs, seed), **named, "seconds": round(time.perf_counter() - started, 2)}
-    noise = explain(honest.log_p, data.labels[honest.rows])
-    whole = _best_read(data, whole, honest, noise)
-    audit = _judged(data, whole, honest, noise, seed=seed, budget=budget, about=about)
-    return _with_aids(audit, inputs, whole, honest) if reviewed else audit
+    about = about_audit(data, inputs, backbone, seed=seed, started=started)
+    return concluded(data, inputs, whole, honest, seed=seed, budget=budget, about=about, reviewed=reviewed)
 
 
-def _with_aids(audit: Audit, inputs: Inputs, whole: Fit, honest: Honest) -> Audit:
-    """The audit, and what reviewers are shown beside its suspects."""
-    assert whole.weights is not None, "a run on all examples keeps its weights"
-    rows = suspect_rows(audit.examples)
-    aids = aids_for(audit.examples, rows, _blended(whole, honest, rows), inputs, whole.weights)
-    return replace(audit, aids=aids, weights=whole.weights)
-
-
-def _embedded(data: Labelled, backbone: str | Path, device: torch.device, cache: Path | None) -> Inputs:
-    """What an encoder makes of the data; transformers is loaded for this alone."""
+def read_inputs(
+    data: Labelled, device: torch.device, backbone: str | Path | None, cache: Path | None
+) -> Inputs:
+    """What an audit learns from: features of its own, or what an encoder makes of the data."""
+    if backbone is None:
+        return inputs_of(data, device)
+    # transformers is loaded for this alone.
     from icelens.auditing.backbone import embed
 
     return embed(data, backbone, device, cache)
 
 
-def judge(data: Labelled, whole: Fit, honest: Honest, *, seed: int = 0) -> Audit:
+def concluded(
+    data: Labelled,
+    inputs: Inputs,
+    whole: Fit,
+    honest: Honest | None,
+    *,
+    seed: int,
+    budget: int | None,
+    about: dict[str, Any],
+    reviewed: bool,
+) -> Audit:
+    """The audit that the runs give; for reviewers, with what they are shown beside its suspects."""
+    evidence, whole = _evidence(data, whole, honest)
+    audit = _judged(data, whole, evidence, seed=seed, budget=budget, about=about)
+    return _with_aids(audit, inputs, whole, evidence) if reviewed else audit
+
+
+def _with_aids(audit: Audit, inputs: Inputs, whole: Fit, evidence: Evidence) -> Audit:
+    """The audit, and what reviewers are shown beside its suspects."""
+    assert whole.weights is not None, "a run on all examples keeps its weights"
+    rows = suspect_rows(audit.examples)
+    aids = aids_for(audit.examples, rows, _blended(whole, evidence, rows), inputs, whole.weights)
+    return replace(audit, aids=aids, weights=whole.weights)
+
+
+def judge(data: Labelled, whole: Fit, honest: Honest | None, *, seed: int = 0) -> Audit:
     """What the runs say of every example and of the whole."""
-    noise = explain(honest.log_p, data.labels[honest.rows])
-    return _judged(data, _best_read(data, whole, honest, noise), honest, noise, seed=seed)
+    evidence, whole = _evidence(data, whole, honest)
+    return _judged(data, whole, evidence, seed=seed)
 
 
-def _best_read(data: Labelled, whole: Fit, honest: Honest, noise: Explanations) -> Fit:
-    """The run with log p of its end or of its course, whichever tells more."""
+def _evidence(data: Labelled, whole: Fit, honest: Honest | None) -> tuple[Evidence, Fit]:
+    """What labels are judged by, and the run with log p of its end or of its course, whichever tells more."""
+    if honest is None:
+        evidence = held_evidence(whole.log_p, _confidence(whole), data.labels)
+    else:
+        evidence = honest_evidence(honest, data.labels)
     if whole.visited is None:
-        return whole
-    readings, right = [whole.log_p, whole.visited], noise.right(honest.log_p, data.labels[honest.rows])
-    return replace(whole, log_p=best_reading(readings, data.labels, noise.best, honest.rows, right))
+        return evidence, whole
+    readings = [whole.log_p, whole.visited]
+    best = best_reading(readings, data.labels, evidence.noise, evidence.rows, evidence.right)
+    return evidence, replace(whole, log_p=best)
 
 
 def _judged(
     data: Labelled,
     whole: Fit,
-    honest: Honest,
-    noise: Explanations,
+    evidence: Evidence,
     *,
     seed: int,
     budget: int | None = None,
     about: dict[str, Any] | None = None,
 ) -> Audit:
-    given = data.labels[honest.rows]
-    right = noise.right(honest.log_p, given)
-    score = suspicion_score(whole.log_p, data.labels, noise.best)
-    score = with_confidence(score, _confidence(whole), honest.rows, right)
-    trust = trust_of(score, honest.rows, right)
+    known, right = evidence.rows, evidence.right
+    score = suspicion_score(whole.log_p, data.labels, evidence.noise)
+    score = with_confidence(score, _confidence(whole), known, right)
+    trust = trust_of(score, known, right)
     contradicted = int((whole.log_p.argmax(1) != data.labels).sum())
     issues = issues_of(trust, contradicted)
-    examples = _examples(data, _blended(whole, honest), _confidence(whole), trust, issues)
+    examples = _examples(data, _blended(whole, evidence), _confidence(whole), trust, issues)
     return Audit(
         examples=examples,
-        estimate=estimate_errors(trust, honest.log_p, given, noise.best, seed),
+        estimate=estimate_errors(trust, evidence, data.labels, seed),
         pairs=confused_pairs(examples),
         by_class=by_class(examples),
         budgets=review_budgets(trust, budget or 1, int(issues.sum())),
         history=(whole.iteration, whole.history),
         about={
             **(about or {}),
-            **_found(noise.best, data),
+            **_found(evidence.noise, data),
+            "held": not evidence.resampled,
             "contradicted": contradicted,
-            "explained": [round(share * len(data), 1) for share in noise.span(honest.log_p, given)],
+            "explained": [round(share * len(data), 1) for share in evidence.span],
         },
     )
 
@@ -146,17 +169,17 @@ def _confidence(whole: Fit) -> NDArray[np.float32]:
     return whole.confidence
 
 
-def _blended(whole: Fit, honest: Honest, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-    """log p of these rows or of all, (rows, classes); with honest predictions, half way between both.
+def _blended(whole: Fit, evidence: Evidence, rows: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+    """log p of these rows or of all, (rows, classes); where there is evidence, half way between both.
 
     A network that knows its labels by heart would show a wrong label as its own guess.
     """
     rows = np.arange(len(whole.log_p)) if rows is None else rows
     place = np.full(len(whole.log_p), -1)
-    place[honest.rows] = np.arange(len(honest.rows))
+    place[evidence.rows] = np.arange(len(evidence.rows))
     known = np.flatnonzero(place[rows] >= 0)
     log_p: NDArray[np.float32] = whole.log_p[rows]
-    log_p[known] = (log_p[known] + honest.log_p[place[rows[known]]]) / 2
+    log_p[known] = (log_p[known] + evidence.log_p[place[rows[known]]]) / 2
     log_p -= np.log(np.exp(log_p).sum(1, keepdims=True))
     return log_p
 
@@ -196,7 +219,10 @@ def _storable(ids: NDArray[np.object_]) -> NDArray[np.object_]:
     return np.array([str(name) for name in ids], dtype=object)
 
 
-def _about(data: Labelled, inputs: Inputs, seed: int) -> dict[str, Any]:
+def about_audit(
+    data: Labelled, inputs: Inputs, backbone: str | Path | None, *, seed: int, started: float
+) -> dict[str, Any]:
+    """What an audit says of how it was made."""
     return {
         "name": data.name,
         "kind": data.kind,
@@ -208,6 +234,8 @@ def _about(data: Labelled, inputs: Inputs, seed: int) -> dict[str, Any]:
         "seed": seed,
         "versions": versions(),
         "said": list(data.said),
+        **({} if backbone is None else {"backbone": Path(backbone).name}),
+        "seconds": round(time.perf_counter() - started, 2),
     }
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from icelens.auditing.noise_model import NoiseModel, fit_noise_model
+from icelens.auditing.evidence import Evidence
+from icelens.auditing.noise_model import fit_noise_model
 from icelens.auditing.result import Estimate
 
 if TYPE_CHECKING:
@@ -21,32 +22,32 @@ OFF_BY = 0.12
 
 
 def estimate_errors(
-    trust: NDArray[np.float64],
-    log_p: NDArray[np.float32],
-    labels: NDArray[np.int64],
-    noise: NoiseModel,
-    seed: int,
+    trust: NDArray[np.float64], evidence: Evidence, labels: NDArray[np.int64], seed: int
 ) -> Estimate:
     """The number of wrong labels: expected by trust, with what resampling and the model itself leave open.
 
     Args:
         trust: (N,), of all examples.
-        log_p: (rows, classes), honest predictions, from which the noise model was fitted.
-        labels: (rows,), their given labels.
-        noise: that model.
+        evidence: what that was read from.
+        labels: (N,), as given.
         seed: of the resampling.
     """
     errors = float((1 - trust).sum())
-    generator = np.random.default_rng(seed)
-    shares = []
-    for _ in range(RESAMPLES):
-        rows = generator.integers(len(labels), size=min(ROWS, len(labels)))
-        again = fit_noise_model(log_p[rows], labels[rows], noise, steps=STEPS)
-        shares.append(float(1 - again.right(log_p[rows], labels[rows]).mean()))
-    drawn = float(np.std(shares)) * len(trust) * np.sqrt(min(1.0, ROWS / len(labels)))
+    drawn = _drawn(evidence, labels[evidence.rows], seed) * len(trust) if evidence.resampled else 0.0
     reach = NORMAL_90 * float(np.hypot(drawn, OFF_BY * errors))
     # Less than one error is nothing that anyone can rule out.
     return Estimate(errors, max(0.0, errors - reach), min(float(len(trust)), errors + max(reach, 1.0)))
+
+
+def _drawn(evidence: Evidence, given: NDArray[np.int64], seed: int) -> float:
+    """How far the share of errors moves if the rows are drawn anew and the noise is explained again."""
+    generator, shares = np.random.default_rng(seed), []
+    for _ in range(RESAMPLES):
+        rows = generator.integers(len(given), size=min(ROWS, len(given)))
+        log_p, labels = evidence.log_p[rows], given[rows]
+        again = fit_noise_model(log_p, labels, evidence.noise, steps=STEPS)
+        shares.append(float(1 - again.right(log_p, labels).mean()))
+    return float(np.std(shares)) * float(np.sqrt(min(1.0, ROWS / len(given))))
 
 
 def confused_pairs(examples: pd.DataFrame) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from icelens import progress
 from icelens.auditing.channel import ChannelLoss
+from icelens.auditing.held import HeldLoss
 from icelens.auditing.inputs import Inputs, Plan, SparseLinear
 from icelens.errors import TrainingError, unknown
 from icelens.train.capture import CapturedStep, in_place, side_stream
@@ -76,7 +77,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         rows: what to train on; None is all.
         read: what to predict; None is all.
         plan: epochs and steps; None is what the inputs ask for.
-        loss: "channel", or "cross_entropy", which other tools train with.
+        loss: "channel", of the form that fits the network, or "cross_entropy", which other tools train with.
         seed: of the network, the order and dropout.
         title: for the progress bar.
         watch: called after each epoch with its number and the log-probabilities of all rows.
@@ -88,7 +89,8 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     rows = everything if rows is None else rows.cpu()
     torch.manual_seed(seed)
     network = inputs.network(classes).to(labels.device)
-    channel = ChannelLoss(len(labels), classes).to(labels.device) if loss == "channel" else None
+    kind = HeldLoss if inputs.memorises else ChannelLoss
+    channel = kind(len(labels), classes).to(labels.device) if loss == "channel" else None
     visits = torch.zeros(len(labels), classes, device=labels.device) if keep else None
     run = _Run(inputs, labels, network, channel, plan or inputs.plan(), visits=visits)
     history = _History(channel, rows, seed)

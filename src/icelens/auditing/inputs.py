@@ -49,6 +49,10 @@ class Inputs(Protocol):
         """Whether all batches of a size run the same operations, so that a step can be a CUDA graph."""
 
     @property
+    def memorises(self) -> bool:
+        """Whether the network would learn wrong labels by heart, if it were not kept from it."""
+
+    @property
     def precision(self) -> str:
         """What the network computes in: "float32" or "bfloat16"."""
 
@@ -70,6 +74,7 @@ class Features:
     hidden: int = 256
     dropout: float = 0.2
     recordable = True
+    memorises = False
     precision = "float32"
 
     def __len__(self) -> int:
@@ -110,6 +115,7 @@ class Bags:
     width: int
     dropout: float = 0.5
     recordable = False  # the number of n-grams of a batch changes
+    memorises = False
     precision = "float32"
 
     def __len__(self) -> int:
@@ -216,6 +222,11 @@ class Pictures:
         """For people."""
         size = " x ".join(map(str, self.pixels.shape[2:]))
         return f"{'ResNet-18' if self.large else 'three convolutions'} on {size} pixels"
+
+    @property
+    def memorises(self) -> bool:
+        """The large network sees each image often enough to."""
+        return self.large
 
     @property
     def precision(self) -> str:

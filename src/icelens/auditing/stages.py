@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from icelens.auditing.fit import Fit, fit
-from icelens.auditing.inputs import Inputs, Plan
+from icelens.auditing.inputs import Inputs
 from icelens.errors import FileError
 from icelens.files import replacing
 from icelens.train.checkpoint import read_safetensors, write_safetensors
@@ -23,6 +23,7 @@ SMALL = 10_000  # examples; below, honest predictions are made for all, in folds
 FOLDS = 4
 ARRAYS = ("log_p", "confidence", "iteration", "history", "visited")  # of a run that is kept
 WEIGHTS = ".safetensors"
+WHOLE = "whole"
 SHORTER = 0.8  # above, one fold is left out, and the rest trained on this much shorter
 
 
@@ -36,24 +37,46 @@ class Honest:
 
 def whole_run(inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None) -> Fit:
     """One ordinary run on all examples; the ranking is read from it."""
-    run = partial(fit, inputs, labels, classes, seed=seed, title="training on all", keep=True)
-    return _kept(folder, "whole", run)
+    return kept_run(folder, WHOLE, runs_of(inputs, labels, classes, seed)[WHOLE])
 
 
-def honest_runs(inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None) -> Honest:
-    """Honest predictions: of all examples where they are few, else of a quarter of them."""
-    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
-    parts = folds(labels.cpu(), order, FOLDS)
+def honest_runs(
+    inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None
+) -> Honest | None:
+    """Honest predictions: of all examples where they are few, else of a quarter of them.
+
+    None where the run on all examples answers for itself: a network that was held to its beliefs has not
+    learned from the labels that it doubts.
+    """
+    runs = runs_of(inputs, labels, classes, seed)
+    found = [kept_run(folder, name, run) for name, run in runs.items() if name != WHOLE]
+    if not found:
+        return None
+    parts = _left_out(labels, seed)
+    return Honest(torch.cat(parts).numpy(), np.concatenate([run.log_p for run in found]))
+
+
+def runs_of(inputs: Inputs, labels: Tensor, classes: int, seed: int) -> dict[str, Callable[[], Fit]]:
+    """The runs of an audit by the names that they are kept under, the one on all examples first."""
+    train, plan = partial(fit, inputs, labels, classes, seed=seed), inputs.plan()
+    runs: dict[str, Callable[[], Fit]] = {WHOLE: partial(train, keep=True, title="training on all")}
+    if inputs.memorises:
+        return runs
+    parts = _left_out(labels, seed)
     if len(labels) >= SMALL:
-        parts, plan = parts[:1], _shorter(inputs.plan())
-    else:
-        plan = inputs.plan()
-    found = []
+        plan = replace(plan, epochs=max(1, round(SHORTER * plan.epochs)))
     for number, part in enumerate(parts):
         title = f"part {number + 1} of {len(parts)} left out" if len(parts) > 1 else "a quarter left out"
-        run = partial(fit, inputs, labels, classes, rows=_others(part, len(labels)), read=part, plan=plan)
-        found.append(_kept(folder, f"part{number}", partial(run, seed=seed, title=title)))
-    return Honest(torch.cat(parts).numpy(), np.concatenate([run.log_p for run in found]))
+        others = _others(part, len(labels))
+        runs[f"part{number}"] = partial(train, rows=others, read=part, plan=plan, title=title)
+    return runs
+
+
+def _left_out(labels: Tensor, seed: int) -> list[Tensor]:
+    """The rows that each honest run does not see: all, in folds, where they are few, else one fold."""
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
+    parts = folds(labels.cpu(), order, FOLDS)
+    return parts[:1] if len(labels) >= SMALL else parts
 
 
 def _others(part: Tensor, examples: int) -> Tensor:
@@ -68,16 +91,12 @@ def folds(labels: Tensor, order: Tensor, count: int) -> list[Tensor]:
     return [dealt[number::count].sort().values for number in range(count)]
 
 
-def _shorter(plan: Plan) -> Plan:
-    return replace(plan, epochs=max(1, round(SHORTER * plan.epochs)))
-
-
-def _kept(folder: Path | None, name: str, make: Callable[[], Fit]) -> Fit:
+def kept_run(folder: Path | None, name: str, make: Callable[[], Fit]) -> Fit:
     """The run of that name from the folder, or made and put there."""
     if folder is None:
         return make()
     path = folder / f"{name}.npz"
-    stored = _stored(path)
+    stored = stored_run(path)
     if stored is None:
         stored = make()
         arrays = {name: value for name in ARRAYS if (value := getattr(stored, name)) is not None}
@@ -88,7 +107,7 @@ def _kept(folder: Path | None, name: str, make: Callable[[], Fit]) -> Fit:
     return stored
 
 
-def _stored(path: Path) -> Fit | None:
+def stored_run(path: Path) -> Fit | None:
     """The run that was kept there; None where there is none, or one that a crash of the machine damaged."""
     try:
         with path.open("rb") as file, np.load(file) as arrays:

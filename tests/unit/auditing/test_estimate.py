@@ -1,12 +1,15 @@
 """How many labels are wrong: an interval around it, and its parts that add up to it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from icelens.auditing import estimate
 from icelens.auditing.estimate import by_class, confused_pairs, estimate_errors, review_budgets
-from icelens.auditing.noise_model import explain
+from icelens.auditing.evidence import held_evidence, honest_evidence
+from icelens.auditing.stages import Honest
 
 NAMES = ["ant", "bee", "cow"]
 
@@ -19,8 +22,11 @@ def honest(rows, rate=0.2, seed=0):
     p[np.arange(rows), truth] = 0.96
     labels = np.where(draw.random(rows) < rate, (truth + 1) % 3, truth)
     log_p = np.log(p).astype(np.float32)
-    noise = explain(log_p, labels).best
-    return log_p, labels, noise, noise.right(log_p, labels)
+    return evidence_of(log_p, labels), labels
+
+
+def evidence_of(log_p, labels):
+    return honest_evidence(Honest(np.arange(len(labels)), log_p), labels)
 
 
 def examples(rows=90, seed=0):
@@ -40,36 +46,36 @@ def examples(rows=90, seed=0):
 @pytest.mark.parametrize("rows", [2, 30, 3000])
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.9])
 def test_the_interval_holds_the_estimate_and_stays_within_the_data(rows, rate):
-    log_p, labels, noise, right = honest(rows, rate)
-    found = estimate_errors(right, log_p, labels, noise, seed=0)
-    assert found.errors == pytest.approx((1 - right).sum())
+    evidence, labels = honest(rows, rate)
+    found = estimate_errors(evidence.right, evidence, labels, seed=0)
+    assert found.errors == pytest.approx((1 - evidence.right).sum())
     assert 0 <= found.low <= found.errors <= found.high <= rows
     assert found.high - found.errors >= min(1, rows - found.errors) - 1e-9
 
 
 def test_the_estimate_is_near_the_truth_and_its_interval_holds_it():
-    log_p, labels, noise, right = honest(3000)
+    evidence, labels = honest(3000)
     wrong = (labels != np.arange(3000) % 3).sum()
-    found = estimate_errors(right, log_p, labels, noise, seed=0)
+    found = estimate_errors(evidence.right, evidence, labels, seed=0)
     assert found.errors == pytest.approx(wrong, rel=0.05)
     assert found.low < wrong < found.high
 
 
 def test_where_one_label_in_few_is_wrong_none_may_be():
-    log_p, labels, *_ = honest(12, rate=0.0)
+    evidence, labels = honest(12, rate=0.0)
     labels[4] = 2
-    noise = explain(log_p, labels)
-    right = noise.right(log_p, labels)
-    found = estimate_errors(right, log_p, labels, noise.best, seed=0)
-    assert right.argmin() == 4
+    evidence = evidence_of(evidence.log_p, labels)
+    found = estimate_errors(evidence.right, evidence, labels, seed=0)
+    assert evidence.right.argmin() == 4
     assert found.low < found.errors < 1 < found.high < 12
 
 
 def test_the_same_seed_gives_the_same_interval_and_few_rows_a_wider_one():
-    log_p, labels, noise, right = honest(300)
-    again = [estimate_errors(right, log_p, labels, noise, seed=4) for _ in range(2)]
+    evidence, labels = honest(300)
+    again = [estimate_errors(evidence.right, evidence, labels, seed=4) for _ in range(2)]
     assert again[0] == again[1]
-    few = estimate_errors(right, log_p[:30], labels[:30], noise, seed=4)
+    known = replace(evidence, rows=evidence.rows[:30], log_p=evidence.log_p[:30])
+    few = estimate_errors(evidence.right, known, labels, seed=4)
     assert few.high - few.low > again[0].high - again[0].low
 
 
@@ -80,9 +86,18 @@ def test_resamples_are_no_larger_than_they_must_be(monkeypatch):
     monkeypatch.setattr(
         estimate, "fit_noise_model", lambda p, y, *s, **m: sizes.append(len(y)) or fitted(p, y, *s, **m)
     )
-    log_p, labels, noise, right = honest(300)
-    estimate_errors(right, log_p, labels, noise, seed=0)
+    evidence, labels = honest(300)
+    estimate_errors(evidence.right, evidence, labels, seed=0)
     assert sizes == [50] * estimate.RESAMPLES
+
+
+def test_a_held_run_is_not_drawn_anew(monkeypatch):
+    monkeypatch.setattr(estimate, "fit_noise_model", None)
+    evidence, labels = honest(300)
+    held = held_evidence(evidence.log_p, evidence.right.astype(np.float32), labels)
+    found = estimate_errors(held.right, held, labels, seed=0)
+    assert found.errors == pytest.approx((1 - evidence.right).sum(), rel=1e-4)
+    assert found.low < found.errors < found.high
 
 
 def test_classes_add_up_to_the_whole():

@@ -61,6 +61,8 @@ def recorded(monkeypatch):
 class Counted:
     """Inputs of which only the plan is asked."""
 
+    memorises = False
+
     def plan(self):
         return Plan(10, 32, 1e-3, 1e-2)
 

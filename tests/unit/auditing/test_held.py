@@ -1,0 +1,112 @@
+"""The held loss: early-learning regularisation from two numbers per example, and confidences beside it."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from icelens.auditing.fit import fit
+from icelens.auditing.held import HeldLoss
+from icelens.auditing.inputs import Features, Plan
+from icelens.losses import ELRLoss
+
+N = 40
+
+
+def visits(classes, count, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(classes, (N,), generator=generator)
+    return labels, [2 * torch.randn(N, classes, generator=generator) for _ in range(count)]
+
+
+def test_with_two_classes_it_is_elr_with_its_whole_table():
+    labels, batches = visits(2, 8)
+    held, elr = HeldLoss(N, 2), ELRLoss(N, 2)
+    index = torch.arange(N)
+    for logits in batches:
+        ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
+        loss, wanted = held(ours, labels, index), elr(theirs, labels, index)
+        loss.backward()
+        wanted.backward()
+        # Shares are kept in 16 bits.
+        torch.testing.assert_close(loss, wanted, atol=2e-3, rtol=2e-3)
+        torch.testing.assert_close(ours.grad, theirs.grad, atol=1e-4, rtol=1e-2)
+
+
+def test_with_many_classes_the_leader_of_the_average_is_kept():
+    classes = 6
+    labels, _ = visits(classes, 0)
+    held, elr, index = HeldLoss(N, classes), ELRLoss(N, classes), torch.arange(N)
+    generator = torch.Generator().manual_seed(1)
+    steady = 3 * torch.randn(N, classes, generator=generator)
+    for _ in range(12):
+        logits = steady + 0.5 * torch.randn(N, classes, generator=generator)
+        held(logits.requires_grad_(), labels, index)
+        elr(logits, labels, index)
+    share, leader = elr.target.max(1)
+    sure = share > 0.6
+    assert sure.sum() > N / 2
+    torch.testing.assert_close(held.leader[sure].long(), leader[sure])
+    torch.testing.assert_close(held.share[sure].float(), share[sure], atol=0.02, rtol=0)
+
+
+def test_an_example_costs_eight_bytes():
+    held = HeldLoss(1000, 10)
+    own = [held.table.v, *(value for value in held.buffers() if value.shape[:1] == (1000,))]
+    assert sum(value.numel() * value.element_size() for value in own) == 8 * 1000
+
+
+def test_without_hold_it_is_cross_entropy_and_evaluation_changes_nothing():
+    labels, (logits,) = visits(5, 1)
+    held, index = HeldLoss(N, 5, hold=0.0), torch.arange(N)
+    logits.requires_grad_()
+    torch.testing.assert_close(held(logits, labels, index), F.cross_entropy(logits, labels))
+    before = {name: value.clone() for name, value in held.state_dict().items()}
+    with torch.no_grad():
+        held(logits, labels, index)
+    held.eval()(logits, labels, index)
+    for name, value in held.state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+
+
+def test_confidences_and_the_share_of_right_labels_come_from_what_was_believed():
+    classes, rows = 4, 2000
+    generator = torch.Generator().manual_seed(0)
+    true = torch.randint(classes, (rows,), generator=generator)
+    wrong = torch.rand(rows, generator=generator) < 0.3
+    labels = torch.where(wrong, (true + 1) % classes, true)
+    held, logits = HeldLoss(rows, classes), (6.0 * F.one_hot(true, classes)).requires_grad_()
+    order = torch.arange(rows)
+    for _ in range(30):
+        for index in order[torch.randperm(rows, generator=generator)].split(200):
+            held(logits[index], labels[index], index)
+    confidence = held.confidence()
+    assert (confidence[wrong] < 0.5).all()
+    assert (confidence[~wrong] > 0.5).all()
+    assert held.kept.tolist() == pytest.approx([0.7] * classes, abs=0.05)
+    after = torch.roll(torch.eye(classes), 1, 1)
+    torch.testing.assert_close(held.channel, after, atol=0.05, rtol=0)
+
+
+class Remembering(Features):
+    memorises = True
+
+
+def blobs(kind, share=0.4):
+    """Two classes with flips, and a network that is large enough to learn each label by heart."""
+    generator = torch.Generator().manual_seed(0)
+    true = torch.randint(2, (400,), generator=generator)
+    values = torch.randn(400, 30, generator=generator) + 1.2 * (2 * true[:, None] - 1) * (
+        torch.arange(30) < 4
+    )
+    wrong = torch.rand(400, generator=generator) < share
+    return kind(values, hidden=512, dropout=0.0), torch.where(wrong, 1 - true, true), true
+
+
+def test_it_keeps_a_network_from_learning_wrong_labels_by_heart():
+    learned = {}
+    for name, kind, loss in (("held", Remembering, "channel"), ("plain", Features, "cross_entropy")):
+        inputs, labels, true = blobs(kind, 0.25)
+        log_p = fit(inputs, labels, 2, plan=Plan(60, 32, 2e-3), loss=loss).log_p
+        learned[name] = (log_p.argmax(1) == labels.numpy()).mean(), (log_p.argmax(1) == true.numpy()).mean()
+    assert learned["plain"][0] > 0.99  # it knows the given labels
+    assert learned["held"][1] > learned["plain"][1] + 0.1  # and this one the true ones
