@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import difflib
 import inspect
 import json
 import re
@@ -43,6 +44,7 @@ from icelens.train import SETTINGS, Recipe
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
+EXAMPLES = DOCS.parent / "examples"
 TASKS = ("cola", "sst2", "mrpc", "rte", "wnli")  # of GLUE, those that have been trained on
 TEXTS_OF = "ice_power"  # the paper's form on text
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -246,7 +248,49 @@ def words() -> str:
     return markdown(rows).rstrip()
 
 
+def text_flips() -> str:
+    """Fine-tuning on flipped labels: accuracy, and how well these are found."""
+    trials = read_trials(RESULTS, "text_flips")
+    rates = sorted({trial["rate"] for trial in trials})
+    measured = {trial["method"] for trial in trials}
+    heads = [(f"{rate:.0%}: accuracy", f"{rate:.0%}: AP")[: 2 if rate else 1] for rate in rates]
+    rows = [["", *(head for pair in heads for head in pair)]]
+    for method in (name for name in LOSSES if name in measured):
+        cells = []
+        for rate in rates:
+            found = [trial for trial in trials if (trial["method"], trial["rate"]) == (method, rate)]
+            cells.append(_spread([100 * trial["accuracy"] for trial in found], 2))
+            if rate:
+                cells.append(_spread([trial["average_precision"] for trial in found], 3))
+        rows.append([LOSSES[method].title, *cells])
+    return markdown(rows).rstrip()
+
+
+def _spread(values: list[float], digits: int) -> str:
+    return f"{statistics.fmean(values):.{digits}f} ({statistics.stdev(values):.{digits}f})"
+
+
+def combine() -> str:
+    """ICE and cross entropy with other training methods."""
+    return markdown(tables.methods_rows(read_trials(RESULTS, "combine"))).rstrip()
+
+
+def example(name: str) -> str:
+    """What an example adds to its plain version, as a diff of all that follows the docstrings."""
+    plain, ours = (_code(folder / f"{name}.py") for folder in (EXAMPLES / "plain", EXAMPLES))
+    _, _, *lines = difflib.unified_diff(plain, ours, n=2, lineterm="")
+    shown = ["  …" if line.startswith("@@") else f"{line[0]} {line[1:]}".rstrip() for line in lines]
+    added = sum(line.startswith("+") for line in shown)
+    links = f"[examples/{name}.py](../examples/{name}.py) beside [plain](../examples/plain/{name}.py)"
+    return "\n".join([f"{links}, {added} lines more or other:", "```diff", *shown[1:], "```"])
+
+
+def _code(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").split('"""\n\n', 1)[1].splitlines()
+
+
 PARTS: dict[str, Callable[[], str]] = {
+    **{f"diff_{path.stem}": partial(example, path.stem) for path in sorted(EXAMPLES.glob("*.py"))},
     "experiments": experiments,
     "table1": table1,
     "table1_best": table1_best,
@@ -255,6 +299,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "trials": trials,
     "summary": summary,
     "words": words,
+    "combine": combine,
+    "text_flips": text_flips,
     "speed": speed,
     "detect": detect,
     "table2": table2,
@@ -311,8 +357,10 @@ def _command(path: str, command: Any) -> str:
 
 def _parameter(parameter: Any) -> str:
     is_option = parameter.param_type_name == "option"
-    spelling = ", ".join(parameter.opts) if is_option else parameter.metavar or parameter.name.upper()
-    default = "" if parameter.default in (None, False) or parameter.required else f"`{parameter.default}`"
+    spellings = [*parameter.opts, *parameter.secondary_opts]
+    spelling = ", ".join(spellings) if is_option else parameter.metavar or parameter.name.upper()
+    none = parameter.required or parameter.default in (None, "") or parameter.default is False
+    default = "" if none else f"`{parameter.default}`"
     return f"| `{spelling}` | {parameter.help} | {default} |"
 
 
