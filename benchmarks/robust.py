@@ -1,0 +1,205 @@
+"""Methods for noisy labels on one panel: accuracy, and how well wrong labels are found, in one table.
+
+    python benchmarks/robust.py --root data --device cuda --at-once 2   # what is missing, then the table
+    python benchmarks/robust.py --cases digits-30 --methods elr ice_linear --seeds 3
+
+One JSON file for each finished trial, so that a second call goes on. All methods share network, schedule,
+augmentation and length; those that have settings take their papers' for the data. Labels are found by each
+method's own score at its own cut: C < 1/2 for ICE, the average of predictions for ELR, the last prediction
+for the others, which list what they contradict. "step" is the time of a step over cross entropy's in the same
+case and seed; it says something where trials ran one at a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from robust_cases import CASES, load_case
+from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
+from torch import Tensor, nn
+
+from icelens.losses import ELRLoss, find_method
+from icelens.reproduce.at_once import run_jobs
+from icelens.reproduce.store import circumstances, write_trial
+from icelens.train.loop import State, advance, begin
+from icelens.train.predict import log_probabilities
+from icelens.train.recipe import Recipe, make_recipe
+from icelens.train.task import Task, choose_device, prepare
+
+METHODS = ("cross_entropy", "gce", "elr", "sop", "ice_linear", "ice_power")
+# ELR's and SOP's papers have other settings for CIFAR-100.
+SETTINGS = {
+    ("elr", "cifar100"): {"strength": 7.0, "beta": 0.9},
+    ("sop", "cifar100"): {"step_u": 1 / 128},
+}
+
+Job = tuple[str, str, int, "Place"]
+
+
+class Place:
+    """Where data and records are."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.root, self.results, self.device = arguments.root, arguments.results, arguments.device
+        self.changes = dict(change.split("=", 1) for change in arguments.set)
+
+    def record(self, case: str, method: str, seed: int) -> Path:
+        return self.results / f"{case}-{method}-{seed}.json"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--root", type=Path, default=Path("data"), help="the folder of data sets")
+    parser.add_argument("--results", type=Path, default=Path("results/robust"), help="a file for each trial")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE",
+                        help=", ".join(CASES))  # fmt: skip
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--at-once", type=int, default=1, help="trials that share the device")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings to change")
+    parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
+    arguments = parser.parse_args()
+    place = Place(arguments)
+    if not arguments.show:
+        jobs = list(missing(arguments, place))
+        for number, (case, method, seed, _) in enumerate(
+            run_jobs(run_one, jobs, arguments.at_once, lambda job: "-".join(map(str, job[:3]))), start=1
+        ):
+            print(f"{number} of {len(jobs)}: {case} {method} {seed}", flush=True)
+    print("\n".join(table(arguments, place)))
+
+
+def missing(arguments: argparse.Namespace, place: Place) -> Iterator[Job]:
+    """The trials that have no record, one seed of all before the next."""
+    for seed in range(arguments.seeds):
+        for case in arguments.cases:
+            for method in arguments.methods:
+                if not place.record(case, method, seed).exists():
+                    yield case, method, seed, place
+
+
+def run_one(case: str, method: str, seed: int, place: Place) -> None:
+    """Train one method on one case and write what came out."""
+    split, settings = load_case(case, place.root, seed)
+    recipe = recipe_of(settings, method, seed, place)
+    task, started = prepare(recipe, split), time.perf_counter()
+    state = advance(recipe, task, begin(recipe, task), title=f"{case}, {method}, seed {seed}")
+    seconds = time.perf_counter() - started
+    accuracies = [row["test_accuracy"] for row in state.metrics]
+    record = {
+        "case": case,
+        "method": method,
+        "seed": seed,
+        "accuracy": accuracies[-1],
+        "accuracy_best": max(accuracies),
+        "curve": accuracies,
+        **detection(recipe, task, state),
+        "bytes_per_example": state_bytes(state.loss, len(task.train)) / len(task.train),
+        "milliseconds_per_step": 1000 * state.seconds / state.iterations,
+        "seconds": round(seconds, 2),
+        "settings": {k: v for k, v in asdict(recipe).items() if k not in ("root", "device", "seed")},
+        **circumstances(recipe.device),
+    }
+    write_trial(place.record(case, method, seed), record)
+
+
+def recipe_of(settings: dict[str, Any], method: str, seed: int, place: Place) -> Recipe:
+    """The recipe of a trial: that of the case, with the method and its settings for the data."""
+    device = choose_device(place.device)
+    own = {} if device.type == "cuda" else {"compiled": False, "precision": "float32", "channels_last": False}
+    given = {"loss": method, "loss_settings": SETTINGS.get((method, settings["data"]), {}), "seed": seed}
+    changes = {name: json.loads(value) for name, value in place.changes.items()}
+    return make_recipe(
+        {**settings, **own, **given, **changes, "root": str(place.root), "device": str(device)}
+    )
+
+
+def detection(recipe: Recipe, task: Task, state: State) -> dict[str, Any]:
+    """How well the method's own score tells wrong labels; nothing where none is wrong."""
+    method = find_method(recipe.loss)
+    log_p = log_probabilities(recipe, state.predictor, task.train, method, len(task.classes)).cpu()
+    labels, wrong = task.train.labels.cpu(), task.moved.numpy().astype(bool)
+    score, listed = judged(state.loss, log_p, labels)
+    found: dict[str, Any] = {"wrong": int(wrong.sum()), "listed": int(listed.sum())}
+    if wrong.any():
+        found |= {
+            "auroc": float(roc_auc_score(wrong, -score)),
+            "average_precision": float(average_precision_score(wrong, -score)),
+            "f1": float(f1_score(wrong, listed)),
+        }
+    return found
+
+
+def judged(loss: nn.Module, log_p: Tensor, labels: Tensor) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """A score of every label, low = suspicious, and which are listed at the method's own cut."""
+    if hasattr(loss, "confidence"):
+        confidence = loss.confidence().cpu().numpy()
+        return confidence, confidence < 0.5
+    p = loss.target.cpu() if isinstance(loss, ELRLoss) else log_p.exp()
+    return p.gather(1, labels[:, None]).squeeze(1).numpy(), (p.argmax(1) != labels).numpy()
+
+
+def state_bytes(loss: nn.Module, examples: int) -> int:
+    """The bytes of all tensors of a loss that have a row for each example."""
+    tensors = [value for module in loss.modules() for value in vars(module).values()]
+    tensors += list(loss.buffers())
+    rows = {id(t): t for t in tensors if isinstance(t, Tensor) and t.shape[:1] == (examples,)}
+    return sum(value.numel() * value.element_size() for value in rows.values())
+
+
+def table(arguments: argparse.Namespace, place: Place) -> Iterator[str]:
+    """Means over the seeds that are there, and their standard deviation."""
+    for case in arguments.cases:
+        records = {method: list(read(place, case, method, arguments.seeds)) for method in arguments.methods}
+        if not any(records.values()):
+            continue
+        yield f"\n{case}"
+        heads = zip(
+            ("last", "best", "AUROC", "AP", "F1", "bytes", "step"), (14, 14, 8, 8, 8, 6, 6), strict=True
+        )
+        yield f"  {'':14} " + " ".join(head.rjust(width) for head, width in heads) + "  n"
+        for method, found in records.items():
+            if found:
+                step = step_ratio(found, records.get("cross_entropy", []))
+                yield f"  {method:14} " + " ".join([*cells(found), step]) + f"  {len(found)}"
+
+
+def read(place: Place, case: str, method: str, seeds: int) -> Iterator[dict[str, Any]]:
+    for seed in range(seeds):
+        path = place.record(case, method, seed)
+        if path.exists():
+            yield json.loads(path.read_text())
+
+
+def step_ratio(records: list[dict[str, Any]], plain: list[dict[str, Any]]) -> str:
+    """The time of a step over that of cross entropy, the median over seeds."""
+    times = {record["seed"]: record["milliseconds_per_step"] for record in plain}
+    ratios = [r["milliseconds_per_step"] / times[r["seed"]] for r in records if r["seed"] in times]
+    return (f"{statistics.median(ratios):.2f}" if ratios else "-").rjust(6)
+
+
+def cells(records: list[dict[str, Any]]) -> Iterator[str]:
+    for name in ("accuracy", "accuracy_best"):
+        values = [100 * record[name] for record in records]
+        spread = f" ({statistics.stdev(values):.2f})" if len(values) > 1 else ""
+        yield f"{statistics.fmean(values):.2f}{spread}".rjust(14)
+    for name in ("auroc", "average_precision", "f1"):
+        values = [record[name] for record in records if name in record]
+        yield (f"{statistics.fmean(values):.4f}" if values else "-").rjust(8)
+    yield f"{records[0]['bytes_per_example']:.0f}".rjust(6)
+
+
+if __name__ == "__main__":
+    main()
