@@ -2,6 +2,7 @@
 
 from icelens.plots.classes import points_by_class, posteriors
 from icelens.plots.curves import accuracy_curves
+from icelens.plots.dynamics import aum_histogram, data_map
 from icelens.plots.graphs import graph
 from icelens.plots.images import Caption, gallery, gallery_size
 from icelens.plots.levels import contours, level_bar
@@ -14,7 +15,9 @@ __all__ = [
     "VERMILLION",
     "Caption",
     "accuracy_curves",
+    "aum_histogram",
     "contours",
+    "data_map",
     "gallery",
     "gallery_size",
     "graph",
