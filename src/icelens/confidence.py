@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from icelens import ranks
 from icelens.errors import IndexRangeError, InputError, TrainingError
 
 
@@ -115,18 +116,23 @@ class Confidence(nn.Module):
         Where torch.distributed runs, all ranks exchange their rows and steps first, so that each of
         them makes the same update.
         """
-        step = step.detach().to(self.v.device, torch.float32)
+        device, origin = self.v.device, step.device
+        step = step.detach().to(device, torch.float32)
         step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0) * movable
-        if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
-            rows, step = self._of_all_ranks(rows, step)
-            # Sorts by row before it adds on CUDA, where index_add_ adds in any order.
+        shared = ranks.count() > 1
+        if shared:
+            rows, step = self._of_all_ranks(
+                rows, step, device if origin == device else ranks.carrier(device, origin)
+            )
+        if shared and device.type != "cpu":
+            # Sorts by row before it adds, where index_add_ adds in any order, another one on each rank.
             self.v.index_put_((rows,), step, accumulate=True)
         else:
             self.v.index_add_(0, rows, step)
 
-    def _of_all_ranks(self, rows: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
+    def _of_all_ranks(self, rows: Tensor, step: Tensor, via: torch.device) -> tuple[Tensor, Tensor]:
         if self.capacity is None:
-            largest = torch.tensor(len(rows), device=rows.device)
+            largest = torch.tensor(len(rows), device=via)
             dist.all_reduce(largest, dist.ReduceOp.MAX)
             self.capacity = int(largest)
         if len(rows) > self.capacity:
@@ -138,10 +144,10 @@ class Confidence(nn.Module):
         packed = torch.zeros(2, self.capacity, dtype=torch.float64, device=rows.device)
         packed[0, : len(rows)] = rows.to(torch.float64)
         packed[1, : len(rows)] = step.to(torch.float64)
+        packed = packed.to(via)
         everyone = packed.new_empty(dist.get_world_size() * 2, self.capacity)
-        # The name since torch 2.13, where the older one warns.
-        gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
-        gather(everyone, packed)
+        ranks.gather_into(everyone, packed)
+        everyone = everyone.to(rows.device)
         return everyone[0::2].flatten().to(torch.int64), everyone[1::2].flatten().to(torch.float32)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Confidence:

@@ -16,9 +16,9 @@ from types import ModuleType
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
+from icelens import ranks
 from icelens.confidence import Confidence
 from icelens.transforms import TRANSFORMS
 
@@ -41,7 +41,7 @@ def usable(logits: Tensor, labels: Tensor, v: Tensor, step_size: float | Tensor)
         and (not isinstance(step_size, Tensor) or _is_one_float(step_size, logits.device))
         and not torch.compiler.is_compiling()
         and not torch.are_deterministic_algorithms_enabled()
-        and not (dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1)
+        and ranks.count() == 1
         and _works()
     )
 

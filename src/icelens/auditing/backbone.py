@@ -7,13 +7,15 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from icelens import progress
 from icelens.auditing.encoding import TOKENS, Encode, image_encoder, text_encoder
@@ -23,10 +25,14 @@ from icelens.data import Labelled
 from icelens.errors import FileError, InputError, MissingFileError
 from icelens.files import replacing
 from icelens.models.encoder import fingerprint_of
+from icelens.ranks import Ranks, dealt_out
 
 FORMAT = 1  # of what is kept: another number where the same encoder would give the same data other vectors
 CHUNK = 512  # examples that are kept at a time: what an embedding that is stopped can lose
 BATCH, BATCH_ON_GPU = 32, 256
+
+Rows = NDArray[np.int64]
+Vectors = NDArray[np.float32]
 
 
 def embed(data: Labelled, backbone: str | Path, device: torch.device, cache: Path | None = None) -> Features:
@@ -44,32 +50,27 @@ def embed(data: Labelled, backbone: str | Path, device: torch.device, cache: Pat
     """
     if data.kind not in ("text", "image"):
         raise InputError(f"{data.name}: a backbone reads texts or images, but this is a {data.kind}")
-    path = None if cache is None else cache / f"embeddings-{_key(data, backbone)}.npy"
+    ranks = Ranks.here()
+    kept = cache if ranks.is_first else None  # the others get theirs from it
+    path = None if kept is None else kept / f"embeddings-{_key(data, backbone)}.npy"
     values = _stored(path, len(data))
-    if values is None:
+    if ranks.of_first(lambda: values is None):
         values = _embedded(data, backbone, device, path)
+    elif ranks.count > 1:
+        values = _handed(values, ranks)
+    assert values is not None
     return cast(Features, table_inputs(values)).to(device)
 
 
-def _embedded(
-    data: Labelled, backbone: str | Path, device: torch.device, path: Path | None
-) -> NDArray[np.float32]:
+def _embedded(data: Labelled, backbone: str | Path, device: torch.device, path: Path | None) -> Vectors:
     """The embeddings, chunk by chunk; chunks are kept beside `path` until all are there."""
     encode = (text_encoder if data.kind == "text" else image_encoder)(data, backbone, device)
     size = BATCH_ON_GPU if device.type == "cuda" else BATCH
     parts = None if path is None else path.with_suffix(".parts")
     order, values = _reading_order(data), np.empty((0, 0), np.float32)
     with progress.bar(f"embedding {data.kind}s", len(data)) as tick:
-        for start in range(0, len(data), CHUNK):
-            rows = order[start : start + CHUNK]
-            kept = None if parts is None else parts / f"{start:09}.npy"
-            chunk = _stored(kept, len(rows))
-            if chunk is None:
-                chunk = _chunk(data, rows, encode, size, tick)
-                _keep(kept, chunk)
-            else:
-                tick(len(rows))
-            if not start:
+        for rows, chunk in _chunks(order, parts, partial(_chunk, data, encode=encode, size=size), tick):
+            if not len(values):
                 values = np.empty((len(data), chunk.shape[1]), np.float32)
             values[rows] = chunk
     _keep(path, values)
@@ -80,16 +81,52 @@ def _embedded(
     return values if stored is None else stored
 
 
-def _reading_order(data: Labelled) -> NDArray[np.int64]:
+def _chunks(
+    order: Rows, parts: Path | None, make: Callable[..., Vectors], tick: Callable[..., None]
+) -> Iterator[tuple[Rows, Vectors]]:
+    """All chunks of rows and their vectors: those that are kept, then the rest, one a rank at a time."""
+    ranks = Ranks.here()
+    chunks = {start: order[start : start + CHUNK] for start in range(0, len(order), CHUNK)}
+    files = {start: None if parts is None else parts / f"{start:09}.npy" for start in chunks}
+    missing = ranks.of_first(
+        lambda: [s for s, rows in chunks.items() if _stored(files[s], len(rows)) is None]
+    )
+    for start in sorted(chunks.keys() - set(missing)):
+        yield chunks[start], _handed(_stored(files[start], len(chunks[start])), ranks)
+        tick(len(chunks[start]))
+    # Ticks for each batch where all of them are made here, else for each chunk.
+    within, after = (tick, _nothing) if ranks.count == 1 else (_nothing, tick)
+
+    def made(start: int) -> dict[str, Tensor]:
+        return {"vectors": torch.from_numpy(make(chunks[start], tick=within))}
+
+    for start, found in dealt_out(missing, made, ranks):
+        vectors = found["vectors"].numpy()
+        _keep(files[start], vectors)
+        yield chunks[start], vectors
+        after(len(vectors))
+
+
+def _nothing(amount: float = 1) -> None:
+    pass
+
+
+def _handed(values: Vectors | None, ranks: Ranks) -> Vectors:
+    """What the first rank has, on all of them."""
+    if ranks.count == 1 and values is not None:
+        return values
+    mine = {} if values is None else {"vectors": torch.from_numpy(np.array(values))}
+    return ranks.tensors(mine)["vectors"].numpy()
+
+
+def _reading_order(data: Labelled) -> Rows:
     """Long texts first and beside texts of their length, so that little of a batch is padding."""
     if data.kind == "image":
         return np.arange(len(data))
     return np.argsort([-sum(map(len, text)) for text in data.inputs], kind="stable")
 
 
-def _chunk(
-    data: Labelled, rows: NDArray[np.int64], encode: Encode, size: int, tick: Callable[..., None]
-) -> NDArray[np.float32]:
+def _chunk(data: Labelled, rows: Rows, *, encode: Encode, size: int, tick: Callable[..., None]) -> Vectors:
     vectors = []
     for start in range(0, len(rows), size):
         batch = rows[start : start + size]
@@ -102,7 +139,7 @@ def _chunk(
     return chunk
 
 
-def _stored(path: Path | None, rows: int) -> NDArray[np.float32] | None:
+def _stored(path: Path | None, rows: int) -> Vectors | None:
     """The vectors of a file, not yet read, or None where it is not there or not whole."""
     if path is None:
         return None
@@ -114,7 +151,7 @@ def _stored(path: Path | None, rows: int) -> NDArray[np.float32] | None:
     return values if whole else None
 
 
-def _keep(path: Path | None, values: NDArray[np.float32]) -> None:
+def _keep(path: Path | None, values: Vectors) -> None:
     if path is not None:
         with replacing(path) as part, part.open("wb") as file:
             np.save(file, values, allow_pickle=False)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from icelens.auditing.audit import audit_labelled
 from icelens.auditing.estimate import review_budgets
 from icelens.auditing.folder import AuditFolder
-from icelens.auditing.result import Audit
+from icelens.auditing.result import Audit, with_ranks
+from icelens.auditing.shared import audit_together, check_agreement
 from icelens.errors import InputError
+from icelens.ranks import Ranks
 from icelens.train.task import choose_device
 
 if TYPE_CHECKING:
@@ -32,30 +34,45 @@ def run_audit(
 ) -> Audit:
     """Audit data that was read already, into a folder if one is given; an audit that lies there is read.
 
-    `source` is where the data was read from, for those who will want to read it again.
+    `source` is where the data was read from, for those who will want to read it again. Where
+    torch.distributed runs with several ranks, all of them call this together; the first one writes the
+    folder, which the others need not see.
     """
     seed = _whole("seed", seed, 0)
     budget = None if budget is None else _whole("budget", budget, 1)
     choose_device(device)  # before there is a folder
+    ranks = Ranks.here()
+    how: dict[str, Any] = {"seed": seed, "device": device, "backbone": backbone, "budget": budget}
+    check_agreement(data, how, ranks)
+    make = audit_labelled if ranks.count == 1 else audit_together
     if out is None:
-        return audit_labelled(data, seed=seed, device=device, backbone=backbone, budget=budget)
+        return _ranked(make(data, **how))
+    folder = AuditFolder(out)
+    if ranks.is_first:
+        folder.start({"seed": seed, "backbone": None if backbone is None else str(backbone)}, data, source)
+    if not ranks.of_first(lambda: folder.finished):
+        cache = folder.path.parent / "embeddings"
+        audited = _ranked(make(data, **how, stages=folder.stages, cache=cache, reviewed=True))
+        if ranks.is_first:
+            folder.write(audited)
+    return ranks.of_first(lambda: _read(folder, data, budget, report=report))
+
+
+def _read(folder: AuditFolder, data: Labelled, budget: int | None, *, report: bool) -> Audit:
+    """The audit that lies in the folder, and its report, if wanted."""
     from icelens.auditing.report import write_report
 
-    folder = AuditFolder(out)
-    folder.start({"seed": seed, "backbone": None if backbone is None else str(backbone)}, data, source)
-    if not folder.finished:
-        audited = audit_labelled(
-            data, seed=seed, device=device, backbone=backbone, budget=budget, stages=folder.stages,
-            cache=folder.path.parent / "embeddings", reviewed=True,
-        )  # fmt: skip
-        folder.write(audited)
-    found = folder.read()
+    found = _ranked(folder.read())
     if budget is not None:  # the audit that lies there may have been made for another
         trust, issues = found.examples["trust"].to_numpy(), int(found.examples["is_issue"].sum())
         found = dataclasses.replace(found, budgets=review_budgets(trust, budget, issues))
     if report:
         write_report(found, data, folder.path / "report.html")
     return found
+
+
+def _ranked(audit: Audit) -> Audit:
+    return dataclasses.replace(audit, examples=with_ranks(audit.examples))
 
 
 def _whole(name: str, value: Any, least: int) -> int:

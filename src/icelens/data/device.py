@@ -51,13 +51,22 @@ class OnDevice:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def batch(self, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The rows of an index: inputs as float, labels and the index itself, all on the device."""
+    def batch(self, index: Tensor, part: slice | Tensor = slice(None)) -> tuple[Tensor, Tensor, Tensor]:
+        """The rows of an index: inputs as float, labels and the index itself, all on the device.
+
+        Of the index `part` alone is gathered, as ranks share a batch. Augmentation is drawn for all of it,
+        so that each row gets what it would get in one process.
+        """
         self._check(index)
         index = index.to(self.labels.device)
-        inputs = self.inputs[index]
+        drawn = None
         if self.augment == "crop_flip":
-            inputs = crop_flip(inputs, *draw(len(index), inputs.device, self.generator))
+            drawn = draw(len(index), index.device, self.generator)
+        index = index[part]
+        inputs = self.inputs[index]
+        if drawn is not None:
+            down, right, flip = drawn
+            inputs = crop_flip(inputs, down[part], right[part], flip[part])
         return self._scale(inputs), self.labels[index], index
 
     def plain(self, index: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from icelens.data import OnDevice
 from icelens.errors import FileError
 from icelens.files import replacing
+from icelens.ranks import ALONE, Ranks
 
 NAME = "checkpoint.safetensors"
 
@@ -31,20 +32,32 @@ def save_checkpoint(folder: Path, parts: dict[str, Any], progress: dict[str, Any
     )
 
 
-def load_checkpoint(folder: Path, parts: dict[str, Any]) -> dict[str, Any] | None:
-    """Put the parts back as they were and return what `progress` said; None where there is no checkpoint."""
-    path = folder / NAME
-    if not path.exists():
+def load_checkpoint(folder: Path, parts: dict[str, Any], ranks: Ranks = ALONE) -> dict[str, Any] | None:
+    """Put the parts back as they were and return what `progress` said; None where there is no checkpoint.
+
+    The first rank reads the file and hands it to the others.
+    """
+    tensors, header = _read(folder / NAME) if ranks.is_first else ({}, {})
+    header = ranks.told(header, 0)
+    if not header:
         return None
-    tensors, header = read_safetensors(path)
-    if "structure" not in header:
-        raise FileError(f"{path}: not a checkpoint of a run")
+    tensors = ranks.tensors(tensors)
     structure = json.loads(header["structure"])
     for name, part in parts.items():
         _restore(part, _join(structure[name], tensors))
     _restore_random(parts["data"], _join(structure["random"], tensors))
     progress: dict[str, Any] = json.loads(header["progress"])
     return progress
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """What the checkpoint holds; nothing where there is none."""
+    if not path.exists():
+        return {}, {}
+    tensors, header = read_safetensors(path)
+    if "structure" not in header:
+        raise FileError(f"{path}: not a checkpoint of a run")
+    return tensors, header
 
 
 def write_safetensors(path: Path, tensors: dict[str, Tensor], header: dict[str, str]) -> None:

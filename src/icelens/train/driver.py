@@ -11,8 +11,10 @@ from torch import Tensor
 
 from icelens.data import Split
 from icelens.losses import ICELoss, find_method
+from icelens.ranks import Ranks
 from icelens.train.checkpoint import NAME as CHECKPOINT
 from icelens.train.checkpoint import load_checkpoint, save_checkpoint
+from icelens.train.distributed import check_over_ranks, over_ranks
 from icelens.train.loop import State, advance, begin
 from icelens.train.predict import log_probabilities
 from icelens.train.pretrain import transition_for
@@ -30,48 +32,65 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
     A run that was killed goes on from its last checkpoint and ends with the numbers it would have had;
     one that is finished is left as it is.
 
+    Where torch.distributed runs with several ranks, all of them call this together and share each batch; the
+    first one writes the folder, which the others need not see.
+
     Args:
         recipe: the settings.
         out: the folder of the run.
         split: data to train and test on, in place of the recipe's.
     """
-    recipe = make_recipe({**asdict(recipe), "device": str(choose_device(recipe.device))})
-    task = prepare(recipe, split)
+    recipe, ranks = make_recipe({**asdict(recipe), "device": str(choose_device(recipe.device))}), Ranks.here()
+    check_over_ranks(recipe, ranks)
+    task, run = prepare(recipe, split), Run(out)
+    fingerprint = task.fingerprint()
+    ranks.agree("settings and data", (asdict(recipe), fingerprint))
     # A name or setting that is not known is told before a folder is made.
-    begin(recipe, task, torch.eye(len(task.classes)))
-    run = Run(out)
-    run.start(recipe, task.fingerprint())
-    if run.finished:
+    begin(over_ranks(recipe, ranks), task, torch.eye(len(task.classes)))
+    if ranks.is_first:
+        run.start(recipe, fingerprint)
+    if not ranks.of_first(lambda: run.finished):
+        _train(over_ranks(recipe, ranks), task, run)
+    if ranks.is_first:
         (run.folder / CHECKPOINT).unlink(missing_ok=True)
-        return run
+    ranks.wait()
+    return run
+
+
+def _train(recipe: Recipe, task: Task, run: Run) -> None:
+    """Train from the last checkpoint, or from the start, to the end."""
     transition = transition_for(recipe, task, run.folder)
     state = begin(recipe, task, transition)
     parts = {"model": state.model, "loss": state.loss, "optimizer": state.optimizer, "data": task.train}
     if state.average is not None:
         parts["average"] = state.average
-    _resume(run, state, load_checkpoint(run.folder, parts))
+    _resume(run, state, load_checkpoint(run.folder, parts, state.ranks))
 
     def evaluated(state: State) -> None:
+        if not state.ranks.is_first:
+            return
         run.write_metrics(state.metrics)
         _write_history(run, state)
         progress = {"iteration": state.iteration, "seconds": state.seconds}
         save_checkpoint(run.folder, parts, progress)
 
     advance(recipe, task, state, title=f"training {recipe.loss}", evaluated=evaluated)
-    run.write_model(
-        state.predictor,
-        tuple(task.train.inputs.shape[1:]),
-        find_method(recipe.loss).outputs(len(task.classes)),
-    )
-    run.write_examples(examples_table(recipe, task, state))
-    (run.folder / CHECKPOINT).unlink(missing_ok=True)
-    return run
+    table = examples_table(recipe, task, state)  # by all ranks, since they predict together
+    if state.ranks.is_first:
+        shape, outputs = (
+            tuple(task.train.inputs.shape[1:]),
+            find_method(recipe.loss).outputs(len(task.classes)),
+        )
+        run.write_model(state.predictor, shape, outputs)
+        run.write_examples(table)
 
 
 def _resume(run: Run, state: State, progress: dict[str, float] | None) -> None:
     if progress is None:
         return
     state.iteration, state.seconds = int(progress["iteration"]), progress["seconds"]
+    if not state.ranks.is_first:
+        return
     state.metrics = [row for row in run.metrics() if row["iteration"] <= state.iteration]
     if (run.folder / "history.safetensors").exists():
         at, confidence = run.history()

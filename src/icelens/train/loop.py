@@ -1,4 +1,4 @@
-"""The loop: one device, one flat pass over the iterations of a recipe."""
+"""The loop: one flat pass over the iterations of a recipe, each batch on one device or shared by ranks."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from icelens import progress
 from icelens.errors import InputError, TrainingError
 from icelens.losses import LOSSES, ICELoss, Method, Problem, find_method, make_loss, start_adaptation
 from icelens.models import Classifier, network
+from icelens.ranks import ALONE, Ranks
 from icelens.train.averaging import move_average, start_average
 from icelens.train.capture import CapturedStep, in_place, side_stream
+from icelens.train.distributed import check_loss, distribute, part_of, seed_step, share_of_mean
 from icelens.train.mixup import draw_share, mixed, mixed_loss
-from icelens.train.predict import accuracy, is_captured, log_probabilities, mixed_precision
+from icelens.train.predict import accuracy, as_input, is_captured, log_probabilities, mixed_precision
 from icelens.train.recipe import Recipe
 from icelens.train.schedules import confidence_factor, rate_factor
+from icelens.train.shared_norm import share_statistics
 from icelens.train.task import Task
 
 
@@ -30,9 +33,9 @@ from icelens.train.task import Task
 class State:
     """All that changes while a run goes on.
 
-    `forward` is the model as training calls it, perhaps compiled; `average` the moving average of its
-    weights, where the recipe asks for one; `running` the sum of the losses since the last evaluation;
-    `share` the λ of mixup.
+    `forward` is the model as training calls it, perhaps compiled or under DDP; `average` the moving average
+    of its weights, where the recipe asks for one; `running` the sum of the losses since the last evaluation;
+    `share` the λ of mixup; `ranks` the processes that share each batch.
     """
 
     model: nn.Module
@@ -42,6 +45,7 @@ class State:
     iterations: int
     running: Tensor
     share: Tensor
+    ranks: Ranks = ALONE
     average: nn.Module | None = None
     iteration: int = 0
     seconds: float = 0.0
@@ -66,21 +70,30 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
     if recipe.warmup >= iterations:
         raise InputError(f"warmup={recipe.warmup} leaves nothing of a run of {iterations} iterations")
     problem = Problem(len(task.train), classes, iterations, transition)
-    loss = make_loss(recipe.loss, problem, **recipe.loss_settings)
+    loss, ranks = make_loss(recipe.loss, problem, **recipe.loss_settings), Ranks.here()
+    check_loss(recipe.loss, loss, ranks)
     shape = tuple(task.train.inputs.shape[1:])
     model = network(recipe.model, shape, method.outputs(classes), **recipe.model_settings)
     if transition is not None and method.pretrain == "confusion":
         start_adaptation(model.get_submodule("head"), transition)  # type: ignore[arg-type]
     memory = torch.channels_last if recipe.channels_last else torch.contiguous_format
-    model = model.to(task.device, memory_format=memory)  # type: ignore[call-overload]
+    dtype = torch.float64 if recipe.precision == "float64" else torch.float32
+    model = model.to(task.device, dtype, memory_format=memory)  # type: ignore[call-overload]
+    if ranks.count > 1:
+        share_statistics(model)
     return State(
         model=model,
-        forward=_training_forward(recipe, model),
+        forward=(
+            _training_forward(recipe, model)
+            if ranks.count == 1
+            else distribute(loss, model, recipe.batch_size, ranks)
+        ),
         loss=loss.to(task.device),
         optimizer=make_optimizer(recipe, model),
         iterations=iterations,
         running=torch.zeros((), device=task.device),
         share=torch.ones((), device=task.device),
+        ranks=ranks,
         average=start_average(model) if recipe.averaging else None,
     )
 
@@ -107,12 +120,13 @@ def advance(
     with stream, progress.bar(title, state.iterations, done=state.iteration) as tick:
         for iteration in range(state.iteration, state.iterations):
             set_rates(recipe, state, iteration, base_step)
+            seed_step(recipe.seed, iteration, state.ranks)
             train_on(batch_rows(recipe, task, iteration))
             state.iteration, since = iteration + 1, since + 1
             if state.iteration in records:
                 record(state)
             if state.iteration in marks:
-                mean_loss, since = float(state.running) / since, 0
+                mean_loss, since = float(state.ranks.mean(state.running)) / since, 0
                 state.running.zero_()
                 state.seconds = time.perf_counter() - started
                 evaluate(recipe, task, state, mean_loss)
@@ -126,14 +140,16 @@ def advance(
 
 def step(recipe: Recipe, task: Task, state: State, rows: Tensor) -> None:
     """One step of the optimizer on the batch of these rows; its loss is added to the running sum."""
-    x, labels, index = task.train.batch(rows)
+    led = bool(recipe.mixup) and state.ranks.count > 1
+    part = part_of(len(rows), state.ranks, led=led, device=rows.device)
+    x, labels, index = task.train.batch(rows, part)
     loss_of: Callable[..., Tensor] = state.loss
     if recipe.mixup:
-        x, loss_of = mixed(x, state.share), partial(mixed_loss, state.loss, share=state.share)
+        x = mixed(x, state.share, led=led)
+        loss_of = partial(mixed_loss, state.loss, share=state.share, led=led)
     with mixed_precision(x.device, recipe.precision, captured=is_captured(recipe, x.device)):
-        if recipe.channels_last:
-            x = x.contiguous(memory_format=torch.channels_last)
-        loss: Tensor = loss_of(state.forward(x), labels, index)
+        loss: Tensor = loss_of(state.forward(as_input(recipe, x)), labels, index)
+    loss = share_of_mean(loss, len(rows), state.ranks)
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     state.optimizer.step()
@@ -167,8 +183,8 @@ def evaluate(recipe: Recipe, task: Task, state: State, mean_loss: float) -> None
 
 
 def record(state: State) -> None:
-    """Keep the confidences of this moment, where the loss has any."""
-    if isinstance(state.loss, ICELoss):
+    """Keep the confidences of this moment, where the loss has any, on the rank that writes them."""
+    if isinstance(state.loss, ICELoss) and state.ranks.is_first:
         state.snapshots.append((state.iteration, state.loss.confidence().cpu()))
 
 

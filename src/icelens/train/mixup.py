@@ -23,25 +23,34 @@ def partner(batch: Tensor) -> Tensor:
     return batch.roll(1, 0)
 
 
-def mixed(x: Tensor, share: Tensor) -> Tensor:
+def pairs(batch: Tensor, *, led: bool) -> tuple[Tensor, Tensor]:
+    """Each one and its partner; a rank's part of a batch is `led` by the partner of its first."""
+    return (batch[1:], batch[:-1]) if led else (batch, partner(batch))
+
+
+def mixed(x: Tensor, share: Tensor, *, led: bool = False) -> Tensor:
     """λ·x + (1 − λ)·x', x' the partner of x.
 
     >>> mixed(torch.tensor([[0.0], [4.0]]), torch.tensor(0.75)).flatten()
     tensor([1., 3.])
     """
-    return torch.lerp(partner(x), x, share.to(x.dtype))
+    own, other = pairs(x, led=led)
+    return torch.lerp(other, own, share.to(x.dtype))
 
 
-def mixed_loss(loss: nn.Module, outputs: Tensor, labels: Tensor, index: Tensor, share: Tensor) -> Tensor:
+def mixed_loss(
+    loss: nn.Module, outputs: Tensor, labels: Tensor, index: Tensor, share: Tensor, *, led: bool = False
+) -> Tensor:
     """λ·loss(z, y, index) + (1 − λ)·loss(z, y', index'), z the outputs on mixed inputs.
 
     For ICE these are two visits of each example, one after the other, which move its confidence by λ and
     by 1 − λ of a step.
     """
+    (labels, other_labels), (index, other_index) = pairs(labels, led=led), pairs(index, led=led)
     with _part_of_a_step(loss, share):
         own: Tensor = loss(outputs, labels, index)
     with _part_of_a_step(loss, 1 - share):
-        others: Tensor = loss(outputs, partner(labels), partner(index))
+        others: Tensor = loss(outputs, other_labels, other_index)
     return share * own + (1 - share) * others
 
 

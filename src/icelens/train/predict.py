@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from icelens.data import OnDevice
 from icelens.losses import Method
+from icelens.ranks import Ranks
 from icelens.train.recipe import Recipe
 
 BATCH = 2000
@@ -38,6 +39,12 @@ def mixed_precision(device: torch.device, precision: str, *, captured: bool) -> 
     )
 
 
+def as_input(recipe: Recipe, x: Tensor) -> Tensor:
+    """A batch in the layout and precision that the network has."""
+    x = x.double() if recipe.precision == "float64" else x
+    return x.contiguous(memory_format=torch.channels_last) if recipe.channels_last else x
+
+
 @torch.no_grad()
 def log_probabilities(
     recipe: Recipe,
@@ -48,21 +55,21 @@ def log_probabilities(
     *,
     rows: Tensor | None = None,
 ) -> Tensor:
-    """log p for the rows, or for all of them: (rows, classes), float32, on the device."""
+    """log p for the rows, or for all of them: (rows, classes), float32, on the device.
+
+    Several ranks predict a part each, and hand them round; so all of them must call this.
+    """
     was_training = model.training
     model.eval()
-    rows = torch.arange(len(data)) if rows is None else rows
-    layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+    rows, ranks = torch.arange(len(data)) if rows is None else rows, Ranks.here()
     device = data.labels.device
     with mixed_precision(device, recipe.precision, captured=is_captured(recipe, device)):
         parts = [
-            method.predict(model(data.plain(part).contiguous(memory_format=layout)), classes)
-            .float()
-            .log_softmax(-1)
-            for part in torch.split(rows, BATCH)
+            method.predict(model(as_input(recipe, data.plain(part))), classes).float().log_softmax(-1)
+            for part in torch.split(rows[ranks.part(len(rows))], BATCH)
         ]
     model.train(was_training)
-    return torch.cat(parts) if parts else torch.empty(0, classes, device=data.labels.device)
+    return ranks.joined(torch.cat(parts), len(rows))
 
 
 def accuracy(log_p: Tensor, labels: Tensor) -> float:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from icelens.losses import find_method
 from icelens.noise import anchor_transition, count_transition
+from icelens.ranks import Ranks
 from icelens.train.checkpoint import read_safetensors, write_safetensors
 from icelens.train.loop import State, advance, begin
 from icelens.train.predict import log_probabilities
@@ -28,17 +29,18 @@ def transition_for(recipe: Recipe, task: Task, folder: Path, *, plain: Recipe | 
     Args:
         recipe: what is to be trained.
         task: its data.
-        folder: where the matrices are, or are put.
+        folder: where the matrices are, or are put, by the first rank.
         plain: the run with cross entropy; the recipe itself with that loss where left out.
     """
     wanted = find_method(recipe.loss).pretrain
     if wanted is None:
         return None
-    if not (folder / NAME).exists():
+    ranks = Ranks.here()
+    if not ranks.of_first((folder / NAME).exists):
         plain = plain or dataclasses.replace(recipe, loss="cross_entropy", loss_settings={})
         state = advance(plain, task, begin(plain, task), title="training cross_entropy first")
         save_transitions(plain, task, state, folder)
-    return read_safetensors(folder / NAME)[0][wanted]
+    return ranks.tensors(read_safetensors(folder / NAME)[0] if ranks.is_first else {})[wanted]
 
 
 def save_transitions(recipe: Recipe, task: Task, state: State, folder: Path) -> None:
@@ -53,4 +55,5 @@ def save_transitions(recipe: Recipe, task: Task, state: State, folder: Path) -> 
         "anchors": anchor_transition(log_p.exp(), percentile=percentile),
         "confusion": count_transition(log_p.argmax(-1), given, classes),
     }
-    write_safetensors(folder / NAME, matrices, {})
+    if state.ranks.is_first:
+        write_safetensors(folder / NAME, matrices, {})

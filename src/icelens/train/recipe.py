@@ -77,7 +77,7 @@ SETTINGS: dict[str, str] = {
     "mixup": "a, where inputs are mixed in pairs with a share drawn from Beta(a, a) per batch; 0 is off.",
     "averaging": "Decay of a moving average of the weights, which then predicts in their place; 0 is off.",
     "normalize": "Whether to normalise images per channel of the training set; else pixels are in [0, 1].",
-    "precision": "float32, or bfloat16 for mixed precision in training and prediction.",
+    "precision": "float32; bfloat16 for mixed precision in training and prediction; float64 to compare runs.",
     "channels_last": "Whether images lie channels last in memory, which GPUs like.",
     "eager": "Whether a GPU gets each operation by itself, and not the whole step as one CUDA graph.",
     "compiled": "Whether the network is compiled by torch.compile: a minute more at first, then faster.",
@@ -92,7 +92,7 @@ _CHOICES = {
     "optimizer": ("adamw", "adam", "sgd"),
     "schedule": ("constant", "linear", "exponential"),
     "augment": ("none", "crop_flip"),
-    "precision": ("float32", "bfloat16"),
+    "precision": ("float32", "bfloat16", "float64"),
 }
 _AT_LEAST = {"iterations": 0, "batch_size": 1, "evaluations": 1, "snapshots": 0, "warmup": 0, "seed": 0,
              "learning_rate": 0.0, "weight_decay": 0.0, "decay": 0.0, "epochs": 0.0,

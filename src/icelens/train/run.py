@@ -65,7 +65,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end: its table of examples is written last."""
+        """Whether the run came to its end, at which its table of examples is written."""
         return (self.folder / "examples.parquet").exists()
 
     def recipe(self) -> Recipe:

@@ -16,7 +16,8 @@ from torch.multiprocessing import ProcessExitedException, ProcessRaisedException
 def run(worker, ranks, folder, *args, **settings):
     """What the worker returns in each rank."""
     start(worker, ranks, folder, args, settings)
-    return [torch.load(folder / f"{worker.__name__}-{rank}.pt") for rank in range(ranks)]
+    files = [folder / f"{worker.__name__}-{rank}.pt" for rank in range(ranks)]
+    return [torch.load(file, weights_only=False) for file in files]
 
 
 def run_until_killed(worker, ranks, folder, *args, **settings):
@@ -41,11 +42,15 @@ def start(worker, ranks, folder, args, settings):
     )
 
 
-def preload(module):
-    """Fork workers from a server that has paid for the import; one that other tests started has not."""
+# What a worker that trains would else import at its first step, its first table and its first digits.
+LATE = ("torch._dynamo", "pandas", "pyarrow.parquet", "sklearn.datasets")
+
+
+def preload(*modules):
+    """Fork workers from a server that has paid for the imports; one that other tests started has not."""
     server = multiprocessing.forkserver._forkserver
     server._stop()
-    server.set_forkserver_preload([module])
+    server.set_forkserver_preload(list(modules))
 
 
 def in_rank(rank, place, worker, args, settings):
