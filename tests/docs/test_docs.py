@@ -20,12 +20,13 @@ from icelens.cli import app
 from icelens.train import Recipe, make_recipe
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 MODULES = ["icelens", "icelens.losses", "icelens.noise", "icelens.data", "icelens.models", "icelens.plots",
            "icelens.train", "icelens.door", "icelens.auditing.result", "icelens.integrations.transformers",
            "icelens.integrations.lightning", "icelens.integrations.sklearn", "icelens.integrations.cleanlab",
-           "icelens.confidence", "icelens.transforms", "icelens.errors"]  # fmt: skip
+           "icelens.dynamics.recorder", "icelens.dynamics.read", "icelens.confidence", "icelens.transforms",
+           "icelens.ranks", "icelens.errors"]  # fmt: skip
 
 
 def blocks(language):
@@ -74,6 +75,8 @@ def test_shell_blocks_name_commands_and_options_that_exist(code):
     checked = 0
     for line in code.splitlines():
         words = shlex.split(line, comments=True)
+        if words[:1] == ["torchrun"]:
+            words = words[words.index("icelens") :]
         if words[:1] != ["icelens"]:
             continue
         command, words = typer.main.get_command(app), words[1:]
@@ -118,7 +121,7 @@ def test_every_public_name_says_what_it_is(module):
 
 
 def test_every_parameter_of_a_public_class_or_function_with_many_is_explained():
-    for name in ("ICELoss", "Confidence"):
+    for name in ("ICELoss", "Confidence", "FlightRecorder"):
         kind = getattr(icelens, name)
         text = inspect.getdoc(kind)
         for parameter in inspect.signature(kind).parameters:
@@ -126,11 +129,16 @@ def test_every_parameter_of_a_public_class_or_function_with_many_is_explained():
 
 
 def test_every_command_and_option_has_a_help_text():
+    page = (ROOT / "docs" / "cli.md").read_text()
+
     def walk(command, path):
         assert command.help, path
         for parameter in command.params:
             if parameter.name != "help":
                 assert getattr(parameter, "help", None), f"{path} {parameter.name}"
+                # `--browser/--no-browser`: how to turn it off is told, too.
+                for spelling in parameter.secondary_opts:
+                    assert f"`{', '.join([*parameter.opts, spelling])}`" in page, f"{path} {spelling}"
         for name, inner in getattr(command, "commands", {}).items():
             walk(inner, f"{path} {name}")
 
