@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from icelens.confidence import Confidence
     from icelens.data import Examples, Indexed, Split
     from icelens.door import audit
+    from icelens.dynamics.read import Dynamics, read_dynamics
+    from icelens.dynamics.recorder import FlightRecorder
     from icelens.errors import IcelensError
     from icelens.losses import LOSSES, ICELoss, Problem, make_loss
     from icelens.models import MODELS, network
@@ -24,7 +26,9 @@ __all__ = [
     "NOISES",
     "Audit",
     "Confidence",
+    "Dynamics",
     "Examples",
+    "FlightRecorder",
     "ICELoss",
     "IcelensError",
     "Indexed",
@@ -37,6 +41,7 @@ __all__ = [
     "audit",
     "make_loss",
     "network",
+    "read_dynamics",
     "read_recipe",
     "run_recipe",
 ]
@@ -46,6 +51,8 @@ _HOMES = {
     "confidence": ("Confidence",),
     "data": ("Examples", "Indexed", "Split"),
     "door": ("audit",),
+    "dynamics.read": ("Dynamics", "read_dynamics"),
+    "dynamics.recorder": ("FlightRecorder",),
     "errors": ("IcelensError",),
     "losses": ("LOSSES", "ICELoss", "Problem", "make_loss"),
     "models": ("MODELS", "network"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from icelens.errors import InputError
@@ -9,7 +10,10 @@ from icelens.errors import InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    import pandas as pd
+
     from icelens.auditing.result import Audit
+    from icelens.data import Labelled
 
 
 def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
@@ -30,7 +34,8 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
     Args:
         X: features (N, width), embeddings that you have, a sparse matrix, a DataFrame, uint8 images, a list
             of texts or of pairs of texts, or a torch data set that yields (x, y).
-        y: (N,), the given labels: strings, integers or booleans. None for a data set that yields them.
+        y: (N,), the given labels: strings, integers or booleans, and as such they come back in the result; in
+            the files of a folder they are strings. None for a data set that yields them.
         ids: (N,), a name for each example; row numbers where left out.
         drop_unlabelled: leave out rows without a label, which are an error otherwise.
         keep_rare: keep classes of which there is one example only, which are an error otherwise.
@@ -49,14 +54,15 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
     """
     from icelens.auditing.public import run_audit
     from icelens.data import from_arrays
+    from icelens.ranks import Ranks
     from icelens.review.build import build_store
 
     _check_order(X, y)
     data = from_arrays(X, y, ids=ids, drop_unlabelled=drop_unlabelled, keep_rare=keep_rare)
     found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=out)
-    if out is not None:
+    if out is not None and Ranks.here().is_first:
         build_store(out, data)  # there is no file that a review could read the examples from
-    return found
+    return found if y is None else _with_values_of(found, data, y)
 
 
 def _check_order(X: Any, y: Any) -> None:
@@ -67,3 +73,43 @@ def _check_order(X: Any, y: Any) -> None:
         return
     if not X.index.equals(y.index) and X.index.sort_values().equals(y.index.sort_values()):
         raise InputError("X and y have the same index in another order; give y.loc[X.index]")
+
+
+def _with_values_of(found: Audit, data: Labelled, y: Any) -> Audit:
+    """The audit with classes as the caller gave them, 3 or True, where the core names them "3" and "True"."""
+    values = _class_values(data, y)
+    if all(isinstance(value, str) for value in values) or len(set(values)) < len(values):
+        return found
+    own = dict(zip(data.classes, values, strict=True))
+    return dataclasses.replace(
+        found,
+        examples=_renamed(found.examples, ("label", "guess"), own),
+        pairs=_renamed(found.pairs, ("label", "guess"), own),
+        by_class=_renamed(found.by_class, ("label",), own),
+    )
+
+
+def _class_values(data: Labelled, y: Any) -> list[Any]:
+    """Of each class the label that its first example was given."""
+    import numpy as np
+
+    rows = getattr(y, "iloc", y)
+    _, first = np.unique(data.labels, return_index=True)
+    return [_plain(rows[row]) for row in data.rows[first].tolist()]
+
+
+def _plain(value: Any) -> Any:
+    """A value of numpy, torch or pyarrow as Python's own."""
+    make = getattr(value, "item", None) or getattr(value, "as_py", None)
+    return value if make is None else make()
+
+
+def _renamed(table: pd.DataFrame, columns: tuple[str, ...], names: dict[str, Any]) -> pd.DataFrame:
+    """The table with other names of classes: categories where it has categories, in the same order."""
+    changed = {
+        name: table[name].cat.rename_categories(names)
+        if hasattr(table[name], "cat")
+        else table[name].map(names)
+        for name in columns
+    }
+    return table.assign(**changed)

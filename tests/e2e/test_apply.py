@@ -4,10 +4,13 @@ import csv
 import json
 import sys
 
+import numpy as np
 import pytest
 from audit_data import reviews, shorten
 from own_files import write_csv
+from sklearn.datasets import load_iris
 
+import icelens
 from icelens.cli import main
 
 WRONG = {"r004": "good", "r011": "bad"}
@@ -51,7 +54,10 @@ def test_audit_verdicts_apply(reviewed, tmp_path):
     assert (code, out) == (0, "4 verdicts in verdicts.csv, 4 of them new\n")
     code, out, err = reviewed("apply", "reviews-audit", "--out", "cleaned.csv")
     assert (code, err) == (0, "")
-    assert out == "kept 59 rows, relabelled 2, dropped 1: cleaned.csv, changes in cleaned.changes.csv\n"
+    assert out == (
+        "cleaned.csv: 59 rows, 2 of them with a new label; 1 dropped. "
+        "What changed is in cleaned.changes.csv\n"
+    )
     before, after = (
         (tmp_path / name).read_bytes().splitlines(True) for name in ("reviews.csv", "cleaned.csv")
     )
@@ -78,8 +84,10 @@ def test_data_that_moved_or_changed(reviewed, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "reviews.csv").rename(tmp_path / "elsewhere" / "reviews.csv")
     code, _, err = reviewed("apply", "reviews-audit", "--out", "cleaned.csv")
-    assert code == 2
-    assert "--data" in err
+    assert (code, err) == (
+        2,
+        f"icelens: {tmp_path / 'reviews.csv'}: no such file or folder; say where it is (--data)\n",
+    )
     assert (
         reviewed("apply", "reviews-audit", "--out", "cleaned.csv", "--data", "elsewhere/reviews.csv")[0] == 0
     )
@@ -111,6 +119,37 @@ def test_retrain_and_export(reviewed, tmp_path):
     code, _, err = reviewed("export", "reviews-audit", "--to", "excel", "--out", "x")
     assert code == 2
     assert "unknown target 'excel'" in err
-    code, _, err = reviewed("export", "nowhere", "--to", "csv", "--out", "x.csv")
+    (tmp_path / "stopped").mkdir()
+    (tmp_path / "stopped/recipe.json").write_text("{}")
+    for words in (("export", "--to", "csv", "--out", "x.csv"), ("apply", "--out", "x.csv"), ("review",),
+                  ("retrain",), ("import", "verdicts.csv")):  # fmt: skip
+        for place, why in (
+            ("nowhere", "nowhere: no such folder; audits there are reviews-audit"),
+            ("reviews.csv", "reviews.csv is a file; name the folder that icelens audit wrote"),
+            ("elsewhere", "elsewhere: holds no finished audit; run icelens audit first"),
+            ("stopped", "stopped: holds an audit that was stopped; give its icelens audit again"),
+        ):
+            (tmp_path / "elsewhere").mkdir(exist_ok=True)
+            assert reviewed(words[0], place, *words[1:]) == (2, "", f"icelens: {why}\n")
+
+
+def test_arrays_are_applied_to_a_file_that_holds_them(command, tmp_path, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    y[7] = 2
+    icelens.audit(X, y, out=tmp_path / "flowers", device="cpu")
+    (tmp_path / "verdicts.csv").write_text("index,label\n7,0\n")
+    assert command("import", "flowers", "verdicts.csv")[0] == 0
+    words = ("apply", "flowers", "--out", "cleaned.npz")
+    code, _, err = command(*words)
     assert code == 2
-    assert "holds no audit" in err
+    assert "was made from arrays in memory" in err
+    assert "numpy.savez('data.npz', X=X, y=y)" in err
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    code, out, err = command(*words, "--data", "data.npz")
+    assert (code, err) == (0, "")
+    assert out.startswith("cleaned.npz: 150 rows, 1 of them with a new label; 0 dropped.")
+    assert np.load(tmp_path / "cleaned.npz")["y"][7] == 0
+    np.savez(tmp_path / "other.npz", X=X[::-1], y=y)
+    code, _, err = command(*words, "--data", "other.npz", "--force")
+    assert code == 2
+    assert "other.npz does not hold the arrays that were audited into flowers. Save the same rows" in err

@@ -172,8 +172,12 @@ def test_json_budget_out_and_seed(tmp_path, command):
     code, out, err = command(*words, "--json")
     assert code == 0, err
     found = json.loads(out, parse_constant=pytest.fail)
-    keys = {"estimate", "examples", "issues", "about", "suspects", "report", "table"}
+    stored = json.loads((tmp_path / "here/there/audit.json").read_text())
+    keys = {*stored, "examples", "issues", "suspects", "report", "table"}
     assert set(found) == keys
+    assert {name: found[name] for name in stored} == stored
+    assert set(stored) >= {"estimate", "pairs", "by_class", "budgets", "about"}
+    assert [row["rank"] for row in found["suspects"]] == list(range(1, 21))
     assert set(found["estimate"]) == {"errors", "low", "high"}
     assert (found["examples"], found["about"]["seed"], len(found["suspects"])) == (60, 5, 20)
     assert {row["id"] for row in found["suspects"][:2]} == {"r004", "r011"}
@@ -189,7 +193,9 @@ def test_json_budget_out_and_seed(tmp_path, command):
     assert len(asked["suspects"]) == 3
     assert asked["expected_errors"] == pytest.approx(sum(1 - row["trust"] for row in asked["suspects"]))
     code, out, _ = command(*words, "--budget", 3)
-    assert f"In the first 3 of the list, expect {asked['expected_errors']:.0f} errors." in out
+    errors = round(asked["expected_errors"])
+    assert f"In the first 3 of the list, expect {errors} error{'' if errors == 1 else 's'}." in out
+    assert "In the first 1 of the list, expect 1 error.\n" in command(*words, "--budget", 1)[1]
     code, _, err = command(*words[:-1], 6)
     assert code == 2
     assert err.splitlines()[-1] == (

@@ -2,11 +2,13 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
+import typer.core
 
 from icelens.cli import main
 
@@ -26,6 +28,52 @@ def icelens(*words, cwd=None):
     command = [sys.executable, "-m", "icelens", *words]
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd, env=one_thread)
+
+
+COMMANDS = {
+    ("audit", "x.csv"): "the same command goes on from its last finished run",
+    ("train",): "the same command goes on from its last checkpoint",
+    ("demo",): "the same command goes on from its last checkpoint",
+    ("reproduce", "run", "table1"): "the same command does what is missing",
+    ("data", "get", "mnist"): "the same command goes on where it was",
+    ("retrain", "x-audit"): "nothing was written",
+    ("apply", "x-audit", "--out", "y.csv"): "nothing was written",
+    ("export", "x-audit", "--to", "csv", "--out", "y.csv"): "nothing was written",
+    ("import", "x-audit", "y.csv"): "nothing was written",
+    ("review", "x-audit"): "nothing was written",
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+def test_an_interrupted_command_says_so_in_a_line(words, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(typer.core.TyperCommand, "invoke", interrupted)
+    monkeypatch.setattr(sys, "argv", ["icelens", *words])
+    with pytest.raises(SystemExit) as left:
+        main()
+    assert left.value.code == 130
+    printed = capsys.readouterr()
+    assert printed.err == f"icelens: interrupted; {COMMANDS[words]}\n"
+
+
+def test_ctrl_c_ends_training_and_leaves_nothing_half_written(tmp_path):
+    # A shell that starts pytest in the background lets its children ignore Ctrl-C.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += "from icelens.cli import main; main()"
+    command = [sys.executable, "-c", code, "train", "epochs=100000"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, start_new_session=True, **pipes)
+    while process.poll() is None and not (tmp_path / "run/recipe.json").exists():
+        time.sleep(0.01)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == "icelens: interrupted; the same command goes on from its last checkpoint\n"
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["recipe.json"]
 
 
 def test_help_answers_at_once_and_without_torch():

@@ -41,7 +41,7 @@ def folder(tmp_path):
 
 def test_run_show_and_run_again(folder):
     answer = icelens("run", "digits.toml", "--device", "cpu", cwd=folder)
-    assert answer == f"digits.toml: 4 trials run; their records are in {Path('results') / 'table1'}\n"
+    assert answer == f"digits.toml: 4 trials run; the records are in {Path('results') / 'table1'}\n"
     assert "0 trials run" in icelens("run", "digits.toml", "--device", "cpu", cwd=folder)
     records = [json.loads(path.read_text()) for path in (folder / "results/table1").iterdir()]
     assert {(r["data"], r["method"], r["seed"]) for r in records} == {

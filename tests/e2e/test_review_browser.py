@@ -226,6 +226,50 @@ def test_a_list_is_judged_by_keyboard_and_grows(opened):
     assert focused == page.locator(".item").nth(60).get_attribute("data-index")
 
 
+def test_the_count_of_a_list_follows_the_verdicts_of_all_tabs(opened):
+    page, server = opened("text")
+    counted = "text => document.getElementById('matching').textContent.startsWith(text)"
+    assert page.locator("#matching").inner_text() == (
+        "200 examples, 200 not reviewed, the least trusted first")  # fmt: skip
+    other = opened.tab(server, page.context)
+    other.goto(f"{server.origin}/?label=0")  # 67 are called red, one of which is judged next
+    page.locator(".item").first.get_by_role("button", name="Keep").click()
+    page.wait_for_function(counted, arg="200 examples, 199 not reviewed")
+    other.wait_for_function(counted, arg="67 examples, 66 not reviewed")
+    page.keyboard.press("z")
+    page.wait_for_function(counted, arg="200 examples, 200 not reviewed")
+    page.goto(f"{server.origin}/?q=number+7")  # a search says what was found, and goes on saying it
+    found = page.locator("#matching").inner_text()
+    page.locator(".item").first.get_by_role("button", name="Keep").click()
+    saved(page, server, 1)
+    other.wait_for_function("() => document.getElementById('sentence').textContent.startsWith('1 reviewed')")
+    assert page.locator("#matching").inner_text() == found
+
+
+def test_the_first_key_in_a_list_chooses_and_the_next_one_judges(opened):
+    page, server = opened("text")
+    chosen = "document.activeElement.dataset.index"
+    for key in ("k", "2", "t", "Enter"):
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press(key)
+        assert page.evaluate(chosen) == "0"
+        assert page.locator(".typing").count() == 0
+        assert page.url == f"{server.origin}/"
+    said = page.locator("#toast-text").inner_text()
+    assert said == "Chosen: t0000: label red, guess green. The next key judges it."
+    page.keyboard.press("d")
+    saved(page, server, 1)
+    assert verdicts(server) == {0: ("drop", None)}
+    # From where the page is scrolled to, and never one that has its verdict.
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("k")
+    assert page.evaluate(chosen) == "1"
+    page.evaluate("document.activeElement.blur(); document.querySelectorAll('.item')[20].scrollIntoView()")
+    page.keyboard.press("u")
+    assert page.evaluate(chosen) in ("20", "21")
+    assert verdicts(server) == {0: ("drop", None)}
+
+
 def test_images_stand_beside_trusted_ones_of_both_classes(opened):
     page, server = opened("images", path="/next")
     large = page.locator(".frame.large img")

@@ -60,6 +60,7 @@ def test_the_first_start_builds_the_store_and_the_end_says_what_is_next(audited_
 
 def test_errors_are_plain(tmp_path):
     assert "holds no finished audit; run icelens audit first" in review(tmp_path, code=2)
+    assert "nothere: no such folder; run icelens audit first" in review(tmp_path / "nothere", code=2)
     folder = plain_run(tmp_path / "run", examples=20)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

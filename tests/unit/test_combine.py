@@ -115,7 +115,7 @@ class TestMixup:
 
     def test_every_batch_has_a_share_of_its_own(self, monkeypatch):
         drawn = []
-        monkeypatch.setattr(loop_module, "mixed", lambda x, share: drawn.append(float(share)) or x)
+        monkeypatch.setattr(loop_module, "mixed", lambda x, share, **_: drawn.append(float(share)) or x)
         finished(dataclasses.replace(SHORT, mixup=1.0))
         assert len(drawn) == len(set(drawn)) == 34
 

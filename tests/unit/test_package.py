@@ -12,10 +12,22 @@ import icelens
 SRC = Path(icelens.__file__).parent
 # Arrows point to the importer: a part may import only from the rows above its own.
 LAYERS = [
-    {"errors", "files", "progress", "matrices", "transforms", "confidence", "fused_kernel"},
+    {
+        "errors",
+        "counts",
+        "files",
+        "processes",
+        "progress",
+        "matrices",
+        "transforms",
+        "ranks",
+        "confidence",
+        "fused_kernel",
+    },
     {"fused"},
     {"losses", "noise"},
     {"data", "models", "plots"},
+    {"dynamics"},
     {"train"},
     {"auditing"},
     {"review"},
@@ -27,11 +39,14 @@ LAYERS = [
 ]
 # Within the first row.
 EARLIER = {
-    "confidence": {"errors"},
+    "confidence": {"errors", "ranks"},
+    "ranks": {"errors"},
     "matrices": {"errors"},
     "transforms": {"errors"},
     "progress": set(),
     "files": set(),
+    "counts": set(),
+    "processes": set(),
     "errors": set(),
 }
 

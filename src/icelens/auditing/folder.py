@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icelens.auditing.result import Audit, Estimate
+from icelens.auditing.source import no_audit
 from icelens.data import Labelled
-from icelens.errors import FileError, InputError, MissingFileError
+from icelens.errors import FileError, InputError
 from icelens.files import is_leftover, replacing
 from icelens.train.checkpoint import write_safetensors
 from icelens.train.run import write_text
@@ -87,14 +88,7 @@ class AuditFolder:
                     file, allow_pickle=False, iteration=iteration, confidence=confidence.astype(np.float16)
                 )
         self._write_for_review(audit)
-        content = {
-            "estimate": dataclasses.asdict(audit.estimate),
-            "pairs": _records(audit.pairs.head(1000)),
-            "by_class": _records(audit.by_class),
-            "budgets": _records(audit.budgets),
-            "about": audit.about,
-        }
-        write_text(self.path / "audit.json", json.dumps(content, indent=1) + "\n")
+        write_text(self.path / "audit.json", json.dumps(as_json(audit), indent=1) + "\n")
         shutil.rmtree(self.stages, ignore_errors=True)
         for left in filter(is_leftover, self.path.iterdir()):  # by an audit that was killed while it wrote
             left.unlink(missing_ok=True)
@@ -113,7 +107,7 @@ class AuditFolder:
 
         path = self.path / "audit.json"
         if not path.exists():
-            raise MissingFileError(f"{path}: no such file; {self.path} holds no finished audit")
+            raise no_audit(self.path)
         content = read_json(path)
         try:
             return Audit(
@@ -136,6 +130,17 @@ class AuditFolder:
             return None
         with path.open("rb") as file, np.load(file) as stored:
             return stored["iteration"], stored["confidence"].astype(np.float32)
+
+
+def as_json(audit: Audit) -> dict[str, Any]:
+    """What is said of the whole, as `audit.json` holds it."""
+    return {
+        "estimate": dataclasses.asdict(audit.estimate),
+        "pairs": records(audit.pairs.head(1000)),
+        "by_class": records(audit.by_class),
+        "budgets": records(audit.budgets),
+        "about": audit.about,
+    }
 
 
 def fingerprint(data: Labelled) -> str:
@@ -180,7 +185,7 @@ def _identity(item: Any) -> bytes:
     return content
 
 
-def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+def records(table: pd.DataFrame) -> list[dict[str, Any]]:
     """Rows as JSON can hold them."""
     rows: list[dict[str, Any]] = json.loads(table.to_json(orient="records"))
     return rows

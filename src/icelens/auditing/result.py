@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from icelens.counts import counted, one_or_more
 from icelens.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,10 +33,11 @@ class Audit:
     """The result of an audit.
 
     Args:
-        examples: a row per example in the order of the data: `id`, `index`, `label` and `guess` (categories,
-            the same for both), `confidence` (C), `p_label` and `p_guess` (the model's probability of either),
-            `trust` (the probability that the given label is right; low = suspicious), `kind`
-            ("mislabelled", "ambiguous", or "" where there is no issue), `is_issue`.
+        examples: a row per example in the order of the data: `id`, `index`, `rank` (1 is the most
+            suspicious), `label` and `guess` (categories, the same for both), `confidence` (C), `p_label` and
+            `p_guess` (the model's probability of either), `trust` (the probability that the given label is
+            right; low = suspicious), `kind` ("mislabelled", "ambiguous", or "" where there is no issue),
+            `is_issue`.
         estimate: how many labels are wrong.
         pairs: the label given, the class it should be, how many errors of that kind are expected and how many
             issues there are, the most frequent first: columns `label`, `guess`, `errors`, `issues`.
@@ -62,9 +64,11 @@ class Audit:
     def __repr__(self) -> str:
         """In a line: examples, issues and the estimate."""
         issues, found = int(self.examples["is_issue"].sum()), self.estimate
+        wrong = round(found.errors)
         return (
-            f"Audit({len(self.examples):,} examples, {issues:,} issues; about {found.errors:,.0f} labels are "
-            f"wrong, 90 % interval {found.low:,.0f} to {found.high:,.0f})"
+            f"Audit({counted(len(self.examples), 'example')}, {counted(issues, 'issue')}; about "
+            f"{counted(wrong, 'label')} {one_or_more(wrong, 'is', 'are')} wrong, "
+            f"90 % interval {found.low:,.0f} to {found.high:,.0f})"
         )
 
     def suspects(self, n: int | None = None) -> pd.DataFrame:
@@ -73,3 +77,15 @@ class Audit:
             raise InputError(f"n must be at least 0, got {n}")
         ranked = self.examples.sort_values("trust", kind="stable")
         return ranked.head(n) if n is not None else ranked[ranked["is_issue"]]
+
+
+def with_ranks(examples: pd.DataFrame) -> pd.DataFrame:
+    """The table with `rank` beside `index`: 1 is the first that `Audit.suspects` gives, the least trusted."""
+    import numpy as np
+
+    order = np.argsort(examples["trust"].to_numpy(), kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(1, len(order) + 1)
+    ranked = examples.drop(columns="rank", errors="ignore")
+    ranked.insert(ranked.columns.tolist().index("index") + 1, "rank", rank)
+    return ranked

@@ -7,10 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from icelens.errors import FileError, InputError, MissingFileError
+from icelens.errors import FileError, IcelensError, InputError, MissingFileError
 
 if TYPE_CHECKING:
     from icelens.data import Labelled
+
+IN_A_FILE = (
+    "Save the same rows in the same order and name that file (--data): numpy.savez('data.npz', X=X, y=y); of "
+    "a DataFrame X.assign(label=y).to_parquet('data.parquet'); of texts a table with columns text and label; "
+    "and your ids, if you gave some, as ids=ids or in a column id"
+)
 
 
 @dataclass(frozen=True)
@@ -65,14 +71,14 @@ def found_source(folder: str | Path, data: str | Path | None = None) -> Source:
         return dataclasses.replace(source or Source(""), path=str(data))
     if source is None:
         raise InputError(
-            f"{folder}: was made from arrays in memory, so there is no file to read again; "
-            "name one that holds the same examples (--data)"
+            f"{folder}: was made from arrays in memory, so there is no file to read again. {IN_A_FILE}"
         )
-    beside = folder.absolute().parent / Path(source.path).name
-    for place in (Path(source.path), beside):
+    was, beside = Path(source.path), folder.absolute().parent / Path(source.path).name
+    for place in (was, beside):
         if place.exists():
             return dataclasses.replace(source, path=str(place))
-    raise MissingFileError(f"{source.path}: no such file or folder, nor {beside}; say where it is (--data)")
+    also = "" if beside == was else f", nor {beside}"
+    raise MissingFileError(f"{was}: no such file or folder{also}; say where it is (--data)")
 
 
 def source_data(folder: str | Path, data: str | Path | None = None) -> Labelled:
@@ -81,12 +87,29 @@ def source_data(folder: str | Path, data: str | Path | None = None) -> Labelled:
 
     source = found_source(folder, data)
     read = source.read()
-    if fingerprint(read) != _recipe(folder).get("data_fingerprint"):
-        raise InputError(
-            f"{Path(source.path).name} changed since it was audited into {folder}; "
-            "audit it again, or name the data as it was (--data)"
-        )
-    return read
+    if fingerprint(read) == _recipe(folder).get("data_fingerprint"):
+        return read
+    name = Path(source.path).name
+    if source_of(folder) is None:
+        raise InputError(f"{name} does not hold the arrays that were audited into {folder}. {IN_A_FILE}")
+    raise InputError(
+        f"{name} changed since it was audited into {folder}; "
+        "audit it again, or name the data as it was (--data)"
+    )
+
+
+def no_audit(folder: str | Path) -> IcelensError:
+    """The error for a place that should hold a finished audit and does not."""
+    folder = Path(folder)
+    if folder.is_file():
+        return InputError(f"{folder} is a file; name the folder that icelens audit wrote")
+    if (folder / "recipe.json").exists():
+        return MissingFileError(f"{folder}: holds an audit that was stopped; give its icelens audit again")
+    if folder.exists():
+        return MissingFileError(f"{folder}: holds no finished audit; run icelens audit first")
+    others = sorted(path.parent.name for path in folder.parent.glob("*/audit.json"))[:5]
+    there = f"; audits there are {', '.join(others)}" if others else "; run icelens audit first"
+    return MissingFileError(f"{folder}: no such folder{there}")
 
 
 def _recipe(folder: str | Path) -> dict[str, Any]:
@@ -94,5 +117,5 @@ def _recipe(folder: str | Path) -> dict[str, Any]:
 
     path = Path(folder) / "recipe.json"
     if not path.exists():
-        raise MissingFileError(f"{path}: no such file; {folder} holds no audit")
+        raise no_audit(folder)
     return read_json(path)

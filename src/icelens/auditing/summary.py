@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from icelens.auditing.report.foreign import one_line
 from icelens.auditing.report.suspects import choose
-from icelens.auditing.report.words import count, doubt, headline, next_step, number, percent
+from icelens.auditing.report.words import beside, count, doubt, headline, next_step, number, percent
+from icelens.counts import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,15 +37,17 @@ def print_summary(audit: Audit, data: Labelled, console: Console | None = None, 
 
     console = console or Console(highlight=False)
     _say(console, headline(audit, data.name), bold=True)
-    _say(console, next_step(audit))
-    if doubted := doubt(audit):
-        _say(console, doubted)
+    for sentence in filter(None, (next_step(audit), beside(audit), doubt(audit))):
+        _say(console, sentence)
     pairs = _pairs(audit)
     if pairs:
         _say(console, f"Most frequent: {pairs}.")
     if top > 0 and len(data):
         console.print()
         console.print(_table(audit, data, console, top))
+        more = int(audit.examples["is_issue"].sum()) - top
+        if more > 0:
+            _say(console, f"… and {counted(more, 'more suspect')}")
 
 
 def _pairs(audit: Audit) -> str:

@@ -10,11 +10,13 @@ from typing import Annotated
 import typer
 
 from icelens import __version__, progress
-from icelens.cli import data, reproduce
+from icelens.cli import data, launch, reproduce
 from icelens.cli.apply import apply
 from icelens.cli.audit import audit
 from icelens.cli.demo import demo
+from icelens.cli.dynamics import dynamics
 from icelens.cli.export import export, import_
+from icelens.cli.interrupted import Commands, Interrupted
 from icelens.cli.retrain import retrain
 from icelens.cli.review import review
 from icelens.cli.train import train
@@ -22,6 +24,7 @@ from icelens.errors import DownloadError, IcelensError, TrainingError
 
 app = typer.Typer(
     name="icelens",
+    cls=Commands,
     help="icelens shows which labels to trust: a classifier that wrong labels did not spoil, and a ranked "
     "list of the labels that are probably wrong, from one ordinary training run.",
     no_args_is_help=True,
@@ -36,6 +39,7 @@ app.command()(retrain)
 app.command()(export)
 app.command("import")(import_)
 app.command()(train)
+app.command()(dynamics)
 app.add_typer(data.app, name="data")
 app.add_typer(reproduce.app, name="reproduce")
 
@@ -48,6 +52,7 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
@@ -55,9 +60,12 @@ def options(
 ) -> None:
     """Settings of every command."""
     _settings["debug"] = debug
-    progress.show()
+    if context.invoked_subcommand not in SHARED:
+        launch.refuse_several(str(context.invoked_subcommand))
+    progress.show(launch.speaks())
 
 
+SHARED = ("train", "audit")  # whose work several processes can do together
 _settings = {"debug": False}
 
 
@@ -68,9 +76,8 @@ def main() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app()
-    except KeyboardInterrupt:
-        typer.echo("icelens: interrupted; the same command goes on from its last checkpoint", err=True)
-        sys.exit(130)
+    except Interrupted as told:
+        _leave(str(told), 130)
     except IcelensError as error:
         _leave(str(error), 1 if isinstance(error, TrainingError | DownloadError) else 2)
     except OSError as error:  # a full disk, a folder that may not be written to
@@ -81,7 +88,14 @@ def main() -> None:
 
 
 def _leave(message: str, code: int) -> None:
-    if _settings["debug"]:
+    if _settings["debug"] and code != 130:
         traceback.print_exc()
-    typer.echo(f"icelens: {message}", err=True)
-    sys.exit(code)
+    if launch.processes() == 1:
+        typer.echo(f"icelens: {message}", err=True)
+        sys.exit(code)
+    if launch.is_first_to_fail():
+        typer.echo(f"icelens: {message} (process {os.environ['RANK']})", err=True)
+    # At once: threads of the group may wait for the others, which wait for this one to be seen to have left.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from icelens.cli.arguments import Data, Run
+from icelens.counts import counted
+
 
 def apply(
-    run: Annotated[
-        Path, typer.Argument(metavar="RUN", help="Folder of the audit that was reviewed.", show_default=False)
-    ],
+    run: Run,
     out: Annotated[
         Path,
         typer.Option(
@@ -26,9 +27,7 @@ def apply(
         bool,
         typer.Option("--link", help="Hard-link the files of a folder of images instead of copying them."),
     ] = False,
-    data: Annotated[
-        Path | None, typer.Option(help="Where the audited data lies, if it was moved.", show_default=False)
-    ] = None,
+    data: Data = None,
     force: Annotated[
         bool, typer.Option("--force", help="Replace what lies at --out; never the audited data itself.")
     ] = False,
@@ -43,6 +42,6 @@ def apply(
     for line in done.said:
         typer.echo(line, err=True)
     typer.echo(
-        f"kept {done.kept:,} rows, relabelled {done.relabelled:,}, dropped {done.dropped:,}: "
-        f"{done.out}, changes in {done.log}"
+        f"{done.out}: {counted(done.written, done.noun)}, {done.relabelled:,} of them with a new label; "
+        f"{done.dropped:,} dropped. What changed is in {done.log}"
     )

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from icelens.cli import launch
+from icelens.cli.arguments import Device
+from icelens.counts import counted
+
 if TYPE_CHECKING:
     from icelens.auditing.result import Audit
+
+PATIENCE = timedelta(days=7)  # of a rank that waits for the training run of another
 
 
 def audit(
@@ -49,9 +56,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
-    device: Annotated[
-        str, typer.Option(help="cpu, cuda, cuda:1, or auto: a GPU where there is one.")
-    ] = "auto",
+    device: Device = "auto",
     budget: Annotated[
         int | None,
         typer.Option(
@@ -60,7 +65,13 @@ def audit(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of networks, order and folds.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print audit.json, with the least trusted examples (20, or as many as --budget says) in it.",
+        ),
+    ] = False,
     drop_unlabelled: Annotated[
         bool, typer.Option("--drop-unlabelled", help="Leave out rows without a label.")
     ] = False,
@@ -83,21 +94,22 @@ def audit(
         str(path), label=label, text=tuple(text or ()), image=image, features=tuple(features or ()), id=id,
         drop_unlabelled=drop_unlabelled, keep_rare=keep_rare, skip_broken=skip_broken,
     )  # fmt: skip
-    data = source.read()
-    for line in data.said:
-        typer.echo(line, err=True)
     folder = out or Path(f"{_stem(path)}-audit")
-    with _telling(folder):
+    with launch.all_processes(PATIENCE), _telling(folder):
+        data = source.read()
+        for line in data.said if launch.speaks() else ():
+            typer.echo(line, err=True)
         found = run_audit(
             data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder, source=source
         )
+    if not launch.speaks():
+        return
     if json:
         typer.echo(_json(found, folder, budget))
         return
     print_summary(found, data)
     if budget:
-        budget = min(budget, len(data))
-        typer.echo(f"In the first {budget:,} of the list, expect {_expected(found, budget):,.0f} errors.")
+        typer.echo(_of_budget(found, min(budget, len(data))))
     typer.echo(
         f"\nLook at {folder / 'report.html'}; all examples are in {folder / 'examples.csv'} and .parquet.\n"
         f"To judge them one by one: icelens review {folder}"
@@ -106,12 +118,9 @@ def audit(
 
 @contextmanager
 def _telling(folder: Path) -> Iterator[None]:
-    """Say where a write failed, and that an audit that is interrupted can go on."""
+    """Say where a write failed."""
     try:
         yield
-    except KeyboardInterrupt:  # typer would leave without a word
-        typer.echo("icelens: interrupted; the same command goes on from its last finished run", err=True)
-        raise typer.Exit(130) from None
     except OSError as error:
         if error.errno and not error.filename:  # a full disk is told without a name
             error.filename = str(folder)
@@ -123,21 +132,26 @@ def _stem(path: Path) -> str:
     return path.resolve().name.split(".", 1)[0] or "data"
 
 
+def _of_budget(found: Audit, budget: int) -> str:
+    errors = counted(round(_expected(found, budget)), "error")
+    return f"In the first {budget:,} of the list, expect {errors}."
+
+
 def _expected(found: Audit, budget: int) -> float:
     """Errors to expect among the least trusted, whatever budget the stored audit was made for."""
     return float((1 - found.suspects(budget)["trust"]).sum())
 
 
 def _json(found: Audit, folder: Path, budget: int | None) -> str:
-    import dataclasses
     import json
 
+    from icelens.auditing.folder import as_json, records
+
     content: dict[str, Any] = {
-        "estimate": dataclasses.asdict(found.estimate),
+        **as_json(found),
         "examples": len(found.examples),
         "issues": int(found.examples["is_issue"].sum()),
-        "about": found.about,
-        "suspects": json.loads(found.suspects(budget or 20).to_json(orient="records")),
+        "suspects": records(found.suspects(budget or 20)),
         "report": str(folder / "report.html"),
         "table": str(folder / "examples.parquet"),
     }

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of the audit.", show_default=False)]
-Data = Annotated[
-    Path | None, typer.Option(help="Where the audited data lies, if it was moved.", show_default=False)
-]
+from icelens.cli.arguments import Data, Run, login
+from icelens.counts import counted, one_or_more
 
 
 def export(
@@ -62,7 +59,8 @@ def import_(
         Path,
         typer.Argument(
             metavar="FILE",
-            help="Label Studio's JSON or JSON-MIN; or a CSV with id or index, and verdict or label.",
+            help="Label Studio's JSON or JSON-MIN; or a CSV with id or index, and verdict or label, also by "
+            "the names that these columns have in the audited data.",
             show_default=False,
         ),
     ],
@@ -83,14 +81,9 @@ def import_(
     """
     from icelens.export.imports import import_verdicts
 
-    done = import_verdicts(run, file, who=who or _login(), data=data, new_classes=new_classes)
+    done = import_verdicts(run, file, who=who or login("import"), data=data, new_classes=new_classes)
     if done.disagreed:
-        typer.echo(f"{done.disagreed:,} examples have verdicts that disagree; the newest counts", err=True)
-    typer.echo(f"{done.read:,} verdicts in {file}, {done.new:,} of them new")
-
-
-def _login() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):  # a user without a name, as in some containers
-        return "import"
+        have = one_or_more(done.disagreed, "has", "have")
+        examples = counted(done.disagreed, "example")
+        typer.echo(f"{examples} {have} verdicts that disagree; the newest counts", err=True)
+    typer.echo(f"{counted(done.read, 'verdict')} in {file}, {done.new:,} of them new")

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from icelens.cli.arguments import Device
+from icelens.counts import counted
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -24,9 +27,6 @@ Names = Annotated[
 ]
 Root = Annotated[Path, typer.Option("--root", help="The folder that holds the data sets.")]
 Results = Annotated[Path, typer.Option("--results", help="The folder of finished trials, one JSON each.")]
-Device = Annotated[
-    str, typer.Option("--device", help="cpu, cuda, cuda:1, or auto: a GPU where there is one.")
-]
 Workers = Annotated[int, typer.Option("--workers", help="Trials at once, each in a process of its own.")]
 Trials = Annotated[int, typer.Option("--trials", help="How many seeds; 0 is as many as the recipe says.")]
 Encoder = Annotated[
@@ -109,7 +109,7 @@ def run(
             encoder=encoder,
             told=_tell,
         )
-        typer.echo(f"{name}: {count} trials run; their records are in {results / experiment.table}")
+        typer.echo(f"{name}: {counted(count, 'trial')} run; the records are in {results / experiment.table}")
 
 
 @app.command("show")

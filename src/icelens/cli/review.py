@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from icelens.cli.arguments import Data, Run, login
+from icelens.counts import counted, one_or_more
+
 if TYPE_CHECKING:
     from icelens.review.security import Door
 
 
 def review(
-    run: Annotated[Path, typer.Argument(help="The folder that `icelens audit` wrote.", show_default=False)],
+    run: Run,
     port: Annotated[
         int | None,
         typer.Option(help="8421 where left out, or a free one if that is taken.", show_default=False),
@@ -26,15 +29,17 @@ def review(
         ),
     ] = "127.0.0.1",
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in the browser.")
+        bool,
+        typer.Option(
+            "--browser/--no-browser",
+            help="Open the page in the browser; with --no-browser, print its address and open nothing.",
+        ),
     ] = True,
     who: Annotated[
         str | None,
         typer.Option(help="Whose verdicts they are; your login name where left out.", show_default=False),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="Where the audited data lies, if it was moved.", show_default=False)
-    ] = None,
+    data: Data = None,
 ) -> None:
     """Work through the suspects of an audit in a browser: keep, relabel or drop each by a key.
 
@@ -46,7 +51,7 @@ def review(
 
     needs_server()
     prepare(run, data)
-    _serve(run, host, port, who or _login(), browser)
+    _serve(run, host, port, who or login("reviewer"), browser)
 
 
 def _serve(run: Path, host: str, port: int | None, who: str, browser: bool) -> None:
@@ -87,18 +92,10 @@ def _leave(run: Path) -> None:
 
     with Store(run) as store:
         progress = store.progress()
+    have, were = one_or_more(progress.reviewed, "has", "have"), one_or_more(progress.wrong, "was", "were")
     typer.echo(
-        f"\n{progress.reviewed:,} of {progress.total:,} examples have a verdict, {progress.wrong:,} of them "
-        f"{'was' if progress.wrong == 1 else 'were'} wrong; all is stored in {run / 'review.sqlite'}."
+        f"\n{progress.reviewed:,} of {counted(progress.total, 'example')} {have} a verdict, "
+        f"{progress.wrong:,} of them {were} wrong; all is stored in {run / 'review.sqlite'}."
     )
     if progress.reviewed:
         typer.echo(f"Next: icelens apply {run} --out CLEANED writes your data with the verdicts in it.")
-
-
-def _login() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user without a name, as in some containers
-        return "reviewer"

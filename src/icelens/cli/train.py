@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from icelens.cli import launch
+from icelens.counts import counted
+
+if TYPE_CHECKING:
+    from icelens.train import Recipe, Run
 
 
 def train(
@@ -34,17 +40,27 @@ def train(
     """
     from icelens.train import read_recipe, run_recipe
 
-    words = list(settings or [])
-    path = words.pop(0) if words and "=" not in words[0] else None
-    recipe = read_recipe(path, words)
+    with launch.all_processes():
+        words = list(settings or [])
+        path = words.pop(0) if words and "=" not in words[0] else None
+        recipe = read_recipe(path, words)
+        if not show:
+            run = run_recipe(recipe, out)
+    if not launch.speaks():
+        return
     if show:
         _show(recipe)
-        return
-    run = run_recipe(recipe, out)
+    else:
+        _tell(recipe, run)
+
+
+def _tell(recipe: Recipe, run: Run) -> None:
+    """Print what the run came to."""
     last = run.metrics()[-1]
     valid = f", validation {last['valid_accuracy']:.2%}" if "valid_accuracy" in last else ""
     typer.echo(f"{recipe.loss} on {recipe.data}: test accuracy {last['test_accuracy']:.2%}{valid}")
-    typer.echo(f"{last['iteration']} iterations in {last['seconds']:.1f} s; the run is in {run.folder}")
+    done = counted(last["iteration"], "iteration")
+    typer.echo(f"{done} in {last['seconds']:.1f} s; the run is in {run.folder}")
     table = run.examples()
     if "confidence" not in table:
         return

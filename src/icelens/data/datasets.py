@@ -37,7 +37,7 @@ def get(name: str, root: Path | str, *, mirror: str | None = None) -> dict[Path,
         mirror: takes the place of the scheme and host of every address, "https://mirror.example/data".
 
     Returns:
-        What was fetched: where each file or folder now is, and its checksum. Empty if all was there.
+        Where each file or folder that was fetched now is, and its checksum; empty if all was there.
     """
     source, root = find(name), Path(root)
     if source.layout(root):

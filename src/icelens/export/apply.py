@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 from icelens.auditing.source import Source, found_source, source_data
 from icelens.errors import InputError
 from icelens.export.changes import Changes, changes_of, standing_verdicts
-from icelens.export.outputs import check_apart, check_free, log_of, replacing_either
+from icelens.export.outputs import FAMILIES, SUFFIXES, check_apart, check_free, log_of, replacing_either
 from icelens.files import replacing
 
 if TYPE_CHECKING:
@@ -20,24 +20,30 @@ if TYPE_CHECKING:
     from icelens.data.own.table import Table
 
 BEFORE = "label_before"
-# Names that mean the same format.
-FAMILIES = (
-    (".csv",), (".tsv", ".tab"), (".jsonl", ".ndjson"), (".json",), (".parquet", ".pq"), (".arrow",),
-    (".feather",), (".npz",),
-)  # fmt: skip
 TEXT = (".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json")  # also as .gz
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What was written: rows kept, labels changed, rows left out, where to, and what to know about it."""
+    """What was written.
 
-    kept: int
+    Args:
+        written: rows, or images of a folder; those that nothing was said of are among them.
+        relabelled: how many of these have another label than before.
+        dropped: how many were left out.
+        out: where to.
+        log: where what changed is written down.
+        said: what to know about it.
+        noun: "row" or "image".
+    """
+
+    written: int
     relabelled: int
     dropped: int
     out: Path
     log: Path
     said: tuple[str, ...] = ()
+    noun: str = "row"
 
 
 @dataclass(frozen=True)
@@ -86,11 +92,14 @@ def rewrite(source: Source, read: Labelled, changes: Changes, out: Path, how: Ho
     """
     _check_places(Path(source.path), out, how)
     write, said = _writer(source, changes, how)
-    log, dropped = log_of(out), len(changes.dropped)
+    log = log_of(out)
     with replacing_either(out, folder=Path(source.path).is_dir()) as part, replacing(log) as logged:
-        kept = write(part, out)
+        written = write(part, out)
         _write_log(logged, changes)
-    return Applied(kept, len(changes.log) - dropped, dropped, out, log, (*said, *_moved(source, read, out)))
+    return Applied(
+        written, len(changes.relabelled), len(changes.dropped), out, log,
+        said=(*said, *_moved(source, read, out)), noun="image" if _of_images(Path(source.path)) else "row",
+    )  # fmt: skip
 
 
 def _check_places(source: Path, out: Path, how: How) -> None:
@@ -104,7 +113,7 @@ def _check_places(source: Path, out: Path, how: How) -> None:
 
 def _check_format(source: Path, out: Path) -> None:
     if source.is_dir():
-        if _suffix(out) in {suffix for family in FAMILIES for suffix in family}:
+        if _suffix(out) in SUFFIXES:
             raise InputError(
                 f"{source} is a folder, and so is what is written; {out} is named like a file (--out)"
             )
@@ -128,16 +137,21 @@ Write = Callable[[Path, Path], int]
 
 def _writer(source: Source, changes: Changes, how: How) -> tuple[Write, tuple[str, ...]]:
     """What writes the data to a path, given the name that it will have, and what to tell."""
-    from icelens.data.own.arrowfiles import is_saved
-
     path = Path(source.path)
-    if path.is_dir() and not is_saved(path):
+    if _of_images(path):
         return _images(path, changes, how), ()
     if how.link:
         raise InputError(f"--link is for folders of images; {path.name} is written whole")
     if _suffix(path) == ".npz" and path.is_file():
         return _npz(path, source, changes, how), ()
     return _rows(path, source, changes, how)
+
+
+def _of_images(path: Path) -> bool:
+    """Whether it is a folder of images, and not one that `datasets` saved."""
+    from icelens.data.own.arrowfiles import is_saved
+
+    return path.is_dir() and not is_saved(path)
 
 
 def _images(path: Path, changes: Changes, how: How) -> Write:

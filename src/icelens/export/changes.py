@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from icelens.auditing.source import no_audit
 from icelens.errors import InputError
 from icelens.review.store import NAME, Store
 
@@ -61,6 +62,8 @@ class Changes:
 
 def standing_verdicts(folder: Path) -> list[Verdict]:
     """The verdicts that count; an error where there are none."""
+    if not (folder / "audit.json").is_file():
+        raise no_audit(folder)
     found: list[Verdict] = []
     if (folder / NAME).is_file():
         with Store(folder) as store:

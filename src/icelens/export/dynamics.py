@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icelens.counts import counted
 from icelens.export.reviewed import Reviewed
 
 LogP = NDArray[np.float32]
@@ -39,7 +40,7 @@ def write_cartography(reviewed: Reviewed, part: Path, device: str = "auto") -> s
                 file.write(json.dumps(line) + "\n")
 
     epochs = _train(reviewed, device, record)
-    return f"{len(ids):,} examples over {epochs} epochs"
+    return f"{counted(len(ids), 'example')} over {counted(epochs, 'epoch')}"
 
 
 def write_aum(reviewed: Reviewed, part: Path, device: str = "auto") -> str:
@@ -55,7 +56,7 @@ def write_aum(reviewed: Reviewed, part: Path, device: str = "auto") -> str:
     epochs = _train(reviewed, device, record)
     table = pd.DataFrame({"sample_id": reviewed.examples["id"], "aum": total / epochs})
     table.sort_values("aum", ascending=False, kind="stable").to_csv(part, index=False, float_format="%.6g")
-    return f"{len(table):,} examples over {epochs} epochs"
+    return f"{counted(len(table), 'example')} over {counted(epochs, 'epoch')}"
 
 
 def margins(log_p: LogP, labels: NDArray[np.int64]) -> NDArray[np.float64]:

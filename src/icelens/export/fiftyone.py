@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from icelens.counts import counted
 from icelens.errors import InputError
 from icelens.export.images import image_bytes, image_kind
 from icelens.export.reviewed import Reviewed
@@ -36,7 +37,7 @@ def write_fiftyone(reviewed: Reviewed, part: Path) -> str:
         "default_classes": list(reviewed.classes), "samples": samples,
     }  # fmt: skip
     (part / "samples.json").write_text(json.dumps(content) + "\n", encoding="utf-8")
-    return f"{len(samples):,} samples"
+    return counted(len(samples), "sample")
 
 
 def sample(example: dict[str, Any], filepath: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from icelens.counts import counted
 from icelens.export.images import image_bytes
 from icelens.export.reviewed import Reviewed
 
@@ -42,7 +43,7 @@ def write_huggingface(reviewed: Reviewed, part: Path) -> str:
     info = {"citation": "", "description": "", "features": features, "homepage": "", "license": ""}
     (part / "state.json").write_text(json.dumps(state, indent=2), encoding="utf-8")
     (part / "dataset_info.json").write_text(json.dumps(info, indent=2), encoding="utf-8")
-    return f"{len(reviewed.examples):,} examples"
+    return counted(len(reviewed.examples), "example")
 
 
 Column = tuple[Any, dict[str, Any], Any]  # the type of Arrow, the feature, and what reads some rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 from collections import Counter
@@ -10,9 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+from icelens.auditing.source import source_of
 from icelens.errors import FileError, InputError
 from icelens.export.labelstudio_back import annotations_of
-from icelens.export.said import Said
+from icelens.export.said import Known, Said
+from icelens.export.table_back import rows_of
 from icelens.review.store import VERDICTS, Judgement, Store
 
 
@@ -34,7 +35,8 @@ def import_verdicts(
 
     Args:
         folder: of the audit.
-        file: Label Studio's export (JSON), or a CSV file with `id` or `index`, and `verdict` or `label`.
+        file: Label Studio's export (JSON), or a CSV file with `id` or `index`, and `verdict` or `label`; the
+            columns may have the names that they have in the audited data.
         who: whose verdicts they are, where the file does not say.
         data: where the audited data lies, if it was moved.
         new_classes: let labels be that no example has.
@@ -57,61 +59,22 @@ def import_verdicts(
     return Imported(len(said), new, _disagreed(said))
 
 
-@dataclass(frozen=True, eq=False)
-class Known:
-    """The examples of an audit: their ids, and the given label of each."""
-
-    ids: list[str]
-    labels: list[str]
-
-
 def _known(folder: Path) -> Known:
     from icelens.auditing.folder import AuditFolder
 
     table = AuditFolder(folder).read().examples
-    return Known([str(name) for name in table["id"]], [str(name) for name in table["label"]])
+    ids, labels = ([str(name) for name in table[column]] for column in ("id", "label"))
+    return Known(ids, labels, source_of(folder))
 
 
 def _read(file: Path, known: Known, fingerprint: str, who: str) -> list[Said]:
     if file.suffix.lower() == ".json":
         found = annotations_of(file, _json(file), fingerprint)
     elif file.suffix.lower() == ".csv":
-        found = _table(file, known, who)
+        found = rows_of(file, known, who)
     else:
         raise InputError(f"{file}: neither .json, as Label Studio exports it, nor .csv")
     return [_settled(file, one, known) for one in found]
-
-
-def _table(file: Path, known: Known, who: str) -> list[Said]:
-    """The rows of a CSV file that say something; beside a `label_after`, `label` is the given one."""
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        rows = csv.DictReader(lines)
-        columns = [name for name in rows.fieldnames or [] if name]
-        if not {"id", "index"} & set(columns) or not {"verdict", "label"} & set(columns):
-            raise InputError(
-                f"{file}: columns must be id or index, and verdict or label; they are {', '.join(columns)}"
-            )
-        places = {} if "index" in columns else {id: place for place, id in enumerate(known.ids)}
-        label = "label_after" if "label_after" in columns else "label"
-        found = []
-        for row in rows:
-            where = f"line {rows.line_num:,}"
-            text, verdict = (row.get(label) or "") or None, (row.get("verdict") or "").strip().lower()
-            if not verdict and ("verdict" in columns or text is None):
-                continue
-            index = _index(file, where, row, places)
-            found.append(Said(index, row.get("id"), verdict, text, row.get("who") or who, where))
-    return found
-
-
-def _index(file: Path, where: str, row: dict[str, str], places: dict[str, int]) -> int:
-    if "index" in row:
-        if not (row["index"] or "").strip().isdecimal():
-            raise InputError(f"{file}: {where}: index must be a row number, got '{row['index']}'")
-        return int(row["index"])
-    if row["id"] not in places:
-        raise InputError(f"{file}: {where}: no example has the id '{row['id']}'")
-    return places[row["id"]]
 
 
 def _settled(file: Path, one: Said, known: Known) -> Said:

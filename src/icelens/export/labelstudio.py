@@ -11,6 +11,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from icelens.auditing.source import found_source
+from icelens.counts import counted
 from icelens.errors import InputError
 from icelens.export.images import image_uri
 from icelens.export.reviewed import Reviewed
@@ -38,7 +39,7 @@ def write_labelstudio(reviewed: Reviewed, part: Path, out: Path, first: int | No
     interface = out.with_suffix(".xml")
     with replacing(interface) as file:
         file.write_text(labeling_interface(reviewed), encoding="utf-8")
-    return f"{len(tasks):,} tasks; paste {interface} into the project's labeling interface"
+    return f"{counted(len(tasks), 'task')}; paste {interface} into the project's labeling interface"
 
 
 def labeling_interface(reviewed: Reviewed) -> str:

@@ -12,10 +12,12 @@ from icelens.errors import InputError
 from icelens.files import replacing
 
 LOG = ".changes.csv"
-_SUFFIXES = (
-    *(".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json", ".parquet", ".pq", ".arrow", ".feather"),
-    ".npz",
-)
+# Names of files that mean the same format.
+FAMILIES = (
+    (".csv",), (".tsv", ".tab"), (".jsonl", ".ndjson"), (".json",), (".parquet", ".pq"), (".arrow",),
+    (".feather",), (".npz",),
+)  # fmt: skip
+SUFFIXES = tuple(suffix for family in FAMILIES for suffix in family)
 
 
 def log_of(out: Path) -> Path:
@@ -25,7 +27,7 @@ def log_of(out: Path) -> Path:
     ('cleaned.changes.csv', 'v1.2.changes.csv')
     """
     name = out.name.removesuffix(".gz")
-    known = next((suffix for suffix in _SUFFIXES if name.lower().endswith(suffix)), "")
+    known = next((suffix for suffix in SUFFIXES if name.lower().endswith(suffix)), "")
     return out.with_name(name[: len(name) - len(known)] + LOG)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,23 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icelens.errors import InputError
 from icelens.export.changes import standing_verdicts
 from icelens.export.reviewed import Reviewed, read_reviewed
 
-SMALL, FOLDS = 10_000, 4  # below, every example is held out once; above, a quarter of them
+NORMAL_90 = 1.645
 Rows = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Score:
-    """Accuracy of two networks on the same n examples; the difference with its standard error."""
+    """Accuracy of two networks on the same n examples; the difference, its error and 90 % interval."""
 
     n: int
     before: float
     after: float
     difference: float
     standard_error: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Retrained:
         dropped: examples that are trained on before, and not after.
         folds: how many times a part was held out.
         classes: how many.
+        examples: how many, in all.
     """
 
     judged: Score | None
@@ -52,6 +57,7 @@ class Retrained:
     dropped: int
     folds: int
     classes: int
+    examples: int
 
     def as_json(self) -> dict[str, Any]:
         """For a program."""
@@ -73,6 +79,8 @@ def retrain(
         device: "auto", "cpu", "cuda", ...
         seed: of the parts and the networks; that of the audit where left out.
     """
+    from icelens.auditing.stages import FOLDS, SMALL
+
     standing_verdicts(folder)
     reviewed = read_reviewed(folder, data)
     table = reviewed.examples
@@ -80,6 +88,8 @@ def retrain(
     people = table["verdict"].isin(["keep", "relabel"]).to_numpy()
     trusted = (table["verdict"].isna() & ~table["is_issue"]).to_numpy()
     dropped = (table["verdict"] == "drop").to_numpy()
+    if not dropped.any() and (given == cleaned).all():
+        raise InputError(f"{folder}: its verdicts change no label, so both networks would learn the same")
     held, right = _right(reviewed, given, cleaned, dropped, device=device, seed=seed)
     return Retrained(
         judged=_score(right, held & (people | trusted)),
@@ -90,6 +100,7 @@ def retrain(
         dropped=int(dropped.sum()),
         folds=FOLDS if len(table) < SMALL else 1,
         classes=len(reviewed.classes),
+        examples=len(table),
     )
 
 
@@ -121,7 +132,7 @@ def _parts(labels: Rows, seed: int) -> Iterator[tuple[Rows, Rows]]:
     """What is held out and what is trained on, in turn; each part has its share of every class."""
     import torch
 
-    from icelens.auditing.stages import folds
+    from icelens.auditing.stages import FOLDS, SMALL, folds
 
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))
     dealt = folds(torch.from_numpy(labels), order, FOLDS)
@@ -137,4 +148,20 @@ def _score(right: NDArray[np.bool_], chosen: Flags) -> Score | None:
     before, after = (right[way, chosen].astype(float) for way in (0, 1))
     change = after - before
     error = float(change.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-    return Score(n, float(before.mean()), float(after.mean()), float(change.mean()), error)
+    low, high = interval(int((change > 0).sum()), int((change < 0).sum()), n)
+    return Score(n, float(before.mean()), float(after.mean()), float(change.mean()), error, low, high)
+
+
+def interval(better: int, worse: int, n: int) -> tuple[float, float]:
+    """The 90 % interval of a difference of accuracies, from how many of n examples became right and wrong.
+
+    Half an example is added to each of the four ways that one can go (Agresti and Min, 2005): else no change
+    among a few would be called no change for sure.
+
+    >>> [round(end, 3) for end in interval(0, 0, 60)]
+    [-0.027, 0.027]
+    """
+    more, fewer, total = better + 0.5, worse + 0.5, n + 2
+    centre = (more - fewer) / total
+    reach = NORMAL_90 * math.sqrt(more + fewer - (more - fewer) ** 2 / total) / total
+    return max(centre - reach, -1.0), min(centre + reach, 1.0)

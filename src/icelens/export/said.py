@@ -1,8 +1,10 @@
-"""What a file says of one example."""
+"""What a file says of one example, and what is known of the examples that it can speak of."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from icelens.auditing.source import Source
 
 
 @dataclass(frozen=True)
@@ -26,3 +28,12 @@ class Said:
     who: str
     where: str
     mark: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """The examples of an audit: their ids, the given label of each, and where the data was read from."""
+
+    ids: list[str]
+    labels: list[str]
+    source: Source | None = None

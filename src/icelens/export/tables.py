@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icelens.counts import counted
 from icelens.export.reviewed import Reviewed
 
 if TYPE_CHECKING:
@@ -14,21 +15,21 @@ if TYPE_CHECKING:
 def write_csv(reviewed: Reviewed, part: Path) -> str:
     """A row for every example: what the audit says of it, and what people did."""
     reviewed.examples.to_csv(part, index=False, float_format="%.6g", encoding="utf-8")
-    return f"{len(reviewed.examples):,} examples"
+    return counted(len(reviewed.examples), "example")
 
 
 def write_parquet(reviewed: Reviewed, part: Path) -> str:
     """The same with types."""
     text = dict.fromkeys(("verdict", "label_after", "who", "when"), "string")
     reviewed.examples.astype(text).to_parquet(part, index=False)
-    return f"{len(reviewed.examples):,} examples"
+    return counted(len(reviewed.examples), "example")
 
 
 def write_cleanlab(reviewed: Reviewed, part: Path) -> str:
     """The table that cleanlab's `CleanLearning.fit` takes as `label_issues`."""
     issues = cleanlab_issues(reviewed)
     issues.to_csv(part, index=False, float_format="%.6g", encoding="utf-8")
-    return f"{len(issues):,} examples, {int(issues['is_label_issue'].sum()):,} issues"
+    return f"{counted(len(issues), 'example')}, {counted(int(issues['is_label_issue'].sum()), 'issue')}"
 
 
 def cleanlab_issues(reviewed: Reviewed) -> pd.DataFrame:

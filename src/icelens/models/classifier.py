@@ -16,7 +16,7 @@ class Classifier(nn.Module):
     move from 1 and 0. `affine=False` is the same without two parameters that look as if they trained.
 
     Args:
-        features: maps (batch, *shape) to (batch, width).
+        features: maps `(batch, *shape)` to `(batch, width)`.
         width: how many features there are.
         outputs: how many logits.
         logit_norm: normalise each logit over the batch, which holds the logits' size down. Training

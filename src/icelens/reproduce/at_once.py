@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from typing import Any, TypeVar
 
 from icelens.errors import TrainingError
+from icelens.processes import process_pool
 
 Job = TypeVar("Job", bound=tuple[Any, ...])
 
@@ -42,15 +42,10 @@ def _ended(
             yield job, lambda job=job: function(*job)  # type: ignore[misc]
         return
     workers = min(workers, len(jobs))
-    # Fresh processes: a fork would share a CUDA context, which CUDA does not allow.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, share_cores, (workers,)) as pool:
-        running = {pool.submit(function, *job): job for job in jobs}
-        try:
-            for done in as_completed(running):
-                yield running[done], done.result
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    with process_pool(workers, share_cores, (workers,)) as submit:
+        running = {submit(function, *job): job for job in jobs}
+        for done in as_completed(running):
+            yield running[done], done.result
 
 
 def share_cores(workers: int) -> None:

@@ -54,6 +54,11 @@ class Review:
         context = await self.desk.read(lambda store: pages.list_part(self.desk, store, asked, after=after))
         return HTMLResponse(pages.render("more.html", context), headers={"x-more": context["more"]})
 
+    async def counts(self, request: Request) -> Response:
+        """How many examples of a list are reviewed by now, in words."""
+        asked = self._asked(request)
+        return PlainTextResponse(await self.desk.read(lambda store: pages.counts_of(store, asked)))
+
     async def example(self, request: Request) -> Response:
         """One example."""
         index, asked = number_of(request.path_params["index"], self._end), self._asked(request)
@@ -198,6 +203,7 @@ def create_app(desk: Desk, door: Door) -> ASGIApp:
     routes = [
         Route("/", review.list),
         Route("/list", review.more),
+        Route("/counts", review.counts),
         Route("/next", review.next),
         Route("/example/{index}", review.example),
         Route("/image/{index}/{size}", review.image),

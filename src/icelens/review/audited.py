@@ -12,7 +12,8 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from icelens.errors import FileError, InputError, MissingFileError
+from icelens.auditing.source import no_audit
+from icelens.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from icelens.data.labelled import Labelled
@@ -74,7 +75,7 @@ def read_audited(folder: Path, data: Labelled) -> Audited:
 
     path = folder / "examples.parquet"
     if not (folder / "audit.json").exists() or not path.exists():
-        raise MissingFileError(f"{folder}: holds no finished audit; run icelens audit first")
+        raise no_audit(folder)
     try:
         table = pq.read_table(path)
         recipe = json.loads((folder / "recipe.json").read_text(encoding="utf-8"))

@@ -43,8 +43,10 @@ def build_from_source(folder: str | Path, data: str | Path | None = None) -> Pat
         folder: of the audit.
         data: where the data lies now, if it was moved.
     """
-    from icelens.auditing.source import source_data
+    from icelens.auditing.source import no_audit, source_data
 
+    if not (Path(folder) / "audit.json").exists():
+        raise no_audit(folder)
     path = Path(folder) / NAME
     return path if path.exists() else build_store(folder, source_data(folder, data))
 

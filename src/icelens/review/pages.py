@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from icelens.auditing.report.foreign import one_line
+from icelens.auditing.report.templating import environment
 from icelens.auditing.report.words import count
+from icelens.counts import counted
 from icelens.errors import InputError
 from icelens.review import shown
 from icelens.review.asked import Asked, choices
@@ -15,34 +17,16 @@ from icelens.review.desk import Desk
 from icelens.review.records import Example
 from icelens.review.store import Store
 
-if TYPE_CHECKING:
-    from jinja2 import Environment
-
 PAGE = 60  # examples of a list
 SEARCHED = {"image": "id or file", "text": "words of a text, or an id", "table": "values, or an id"}
-
-
-@cache
-def environment() -> Environment:
-    """The templates; all that they are given is escaped."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    made = Environment(
-        loader=PackageLoader("icelens.review"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        auto_reload=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {"count": count, "nb": lambda text: text.replace(" %", "\u00a0%")}
-    return made
 
 
 def render(name: str, context: dict[str, Any]) -> str:
     """A page or a part of one."""
     # Half a character, as names of files may hold, can be escaped but not encoded.
-    return environment().get_template(name).render(context).encode("utf-8", "replace").decode()
+    return (
+        environment("icelens.review").get_template(name).render(context).encode("utf-8", "replace").decode()
+    )
 
 
 @cache
@@ -70,8 +54,7 @@ def _common(desk: Desk, store: Store, asked: Asked) -> dict[str, Any]:
 def list_page(desk: Desk, store: Store, asked: Asked, *, after: int | None, progress: dict[str, Any]) -> str:
     """A page of the list."""
     context = list_part(desk, store, asked, after=after)
-    total = store.progress(asked.filters)
-    matching = f"{count(total.total)} examples, {count(total.open)} not reviewed, the least trusted first"
+    matching = counts_of(store, asked)
     if asked.q:
         found = len(context["items"])
         matching = f"{'More than ' if context['more'] else ''}{count(found)} found, the least trusted first"
@@ -86,6 +69,14 @@ def list_page(desk: Desk, store: Store, asked: Asked, *, after: int | None, prog
             "matching": matching,
         },
     )
+
+
+def counts_of(store: Store, asked: Asked) -> str:
+    """How many examples match, and how many of them nobody has looked at; "" where a search says which."""
+    if asked.q:
+        return ""
+    total = store.progress(asked.filters)
+    return f"{counted(total.total, 'example')}, {count(total.open)} not reviewed, the least trusted first"
 
 
 def list_part(desk: Desk, store: Store, asked: Asked, *, after: int | None) -> dict[str, Any]:

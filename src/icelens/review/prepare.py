@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context
 from pathlib import Path
 
-from icelens.errors import InputError, MissingFileError
+from icelens.auditing.source import no_audit
+from icelens.errors import InputError
+from icelens.processes import process_pool
 from icelens.review.store import NAME
 
 
@@ -30,12 +30,12 @@ def prepare(run: Path, data: Path | None) -> None:
         data: where the data lies, if it was moved.
     """
     if not (run / "audit.json").exists():
-        raise MissingFileError(f"{run}: holds no finished audit; run icelens audit first")
+        raise no_audit(run)
     if (run / NAME).exists():
         return
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with process_pool(1) as submit:
         try:
-            pool.submit(_build, run, data, sys.stderr.isatty()).result()
+            submit(_build, run, data, sys.stderr.isatty()).result()
         except BrokenProcessPool:
             raise InputError(f"{run}: what reads the data was ended; is there too little memory?") from None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from icelens.auditing.report.words import count, rate
+from icelens.counts import one_or_more
 from icelens.errors import IcelensError
 from icelens.review.rerank import Evidence, Left, Reranked, read_evidence, rerank
 from icelens.review.store import Store
@@ -78,6 +79,7 @@ class Teacher:
             store.set_order(found.rows, np.clip(found.trust, 0.0, 1.0))
             self.teller.look(store)
         self.teller.worth, self.teller.enough = worth(found, len(rows))
+        self.teller.taught, self.teller.of_all = len(given), found.ahead.examples == found.rest.examples
 
     def close(self) -> None:
         """End the thread."""
@@ -91,7 +93,8 @@ def worth(found: Reranked, verdicts: int) -> tuple[str, bool]:
     if not ahead.examples:
         return "All suspects of the list are reviewed.", True
     enough = verdicts >= FEWEST and ahead.rate < WORTH and ahead.high <= SURE * ahead.examples
-    said = f"Of the next {count(ahead.examples)}, about {count(ahead.errors)} are wrong {_interval(ahead)}."
+    are = one_or_more(round(ahead.errors), "is", "are")
+    said = f"Of the next {count(ahead.examples)}, about {count(ahead.errors)} {are} wrong {_interval(ahead)}."
     if not enough:
         return said, False
     share = f"{rate(rest.rate)} ({rate(rest.low / rest.examples)} to {rate(rest.high / rest.examples)})"

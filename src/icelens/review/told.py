@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from icelens.auditing.report.words import count
+from icelens.counts import counted
 from icelens.review.filters import Filters
 from icelens.review.records import Progress, Verdict
 from icelens.review.store import Store
@@ -24,7 +25,7 @@ def sentence(progress: Progress, left: float, first: int) -> str:
     """
     where = f"in the first {count(first)}" if first < progress.total else f"in all {count(first)}"
     if not progress.reviewed:
-        return f"About {count(left)} wrong labels {where}; none reviewed yet."
+        return f"About {counted(round(left), 'wrong label')} {where}; none reviewed yet."
     wrong = "1 was wrong" if progress.wrong == 1 else f"{count(progress.wrong)} were wrong"
     unsure = f", {count(progress.unsure)} unsure" if progress.unsure else ""
     return f"{count(progress.reviewed)} reviewed, {wrong}{unsure}, about {count(left)} left {where}."
@@ -56,6 +57,7 @@ class Teller:
     def __init__(self) -> None:
         self._head, self._lock = Head(), threading.Lock()
         self.worth, self.enough = "", False
+        self.taught, self.of_all = 0, False  # verdicts that `worth` knows of; whether it speaks of all left
 
     def told(self, store: Store) -> dict[str, Any]:
         """What a page says when it is opened."""
@@ -83,5 +85,14 @@ class Teller:
         progress = store.progress()
         with self._lock:
             left, first, share = self._head.left, len(self._head.doubt), self._head.share
-        return {"sentence": sentence(progress, left, first), "share": round(share, 4), "worth": self.worth,
-                "enough": self.enough, "total": progress.total}  # fmt: skip
+        return {"sentence": sentence(progress, left, first), "share": round(share, 4),
+                "worth": self._worth(progress.reviewed), "enough": self.enough,
+                "total": progress.total}  # fmt: skip
+
+    def _worth(self, reviewed: int) -> str:
+        """What to expect; where that is said of all that is left, each verdict since has made that fewer."""
+        since = reviewed - self.taught
+        if not self.worth or not self.of_all or since <= 0:
+            return self.worth
+        before = "Before the last verdict" if since == 1 else f"Before the last {count(since)} verdicts"
+        return f"{before}: {self.worth[0].lower()}{self.worth[1:]}"

@@ -157,8 +157,10 @@ def test_damaged_files_are_told(name, content, tmp_path):
 
 
 def test_a_folder_without_an_audit_cannot_be_read(tmp_path):
-    with pytest.raises(MissingFileError, match="holds no finished audit"):
+    with pytest.raises(MissingFileError, match="nowhere: no such folder"):
         AuditFolder(tmp_path / "nowhere").read()
+    with pytest.raises(MissingFileError, match="holds no finished audit"):
+        AuditFolder(tmp_path).read()
 
 
 def test_a_report_can_be_left_out(tmp_path):
@@ -224,4 +226,4 @@ def test_nothing_that_json_cannot_hold_gets_into_the_folder(tmp_path):
     run(tmp_path)
     for name in ("audit.json", "recipe.json"):
         json.loads((tmp_path / name).read_text(), parse_constant=pytest.fail)
-    assert folders._records(pd.DataFrame({"a": [np.nan]})) == [{"a": None}]
+    assert folders.records(pd.DataFrame({"a": [np.nan]})) == [{"a": None}]

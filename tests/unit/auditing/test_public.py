@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse
 import torch
@@ -14,7 +15,8 @@ from icelens.auditing import backbone
 from icelens.auditing.public import run_audit
 from icelens.errors import InputError
 
-COLUMNS = ["id", "index", "label", "guess", "confidence", "p_label", "p_guess", "trust", "kind", "is_issue"]
+COLUMNS = ["id", "index", "rank", "label", "guess", "confidence", "p_label", "p_guess", "trust", "kind",
+           "is_issue"]  # fmt: skip
 
 
 class Pairs(torch.utils.data.Dataset):
@@ -72,10 +74,36 @@ def test_everything_that_holds_examples_and_labels_is_audited(name, monkeypatch)
     shorten(monkeypatch)
     inputs, labels = INPUTS[name]
     audit = whole(icelens.audit(inputs, labels, device="cpu"), len(inputs) if name != "sparse" else 150)
-    given = labels if labels is not None else inputs.y
-    assert audit.examples["label"].astype(str).tolist() == [
-        str(label) for label in np.asarray(given).tolist()
-    ]
+    given = np.asarray(labels if labels is not None else inputs.y).tolist()
+    # A data set's own labels are known as names; others come back as what they were.
+    own = given if labels is not None else [str(label) for label in given]
+    found = audit.examples["label"].tolist()
+    assert found == own
+    assert {type(label) for label in found} == {type(label) for label in own}
+    assert set(audit.examples["guess"]) <= set(own)
+    for table in (audit.pairs, audit.by_class):
+        assert set(table["label"]) <= set(own)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [Y.tolist(), torch.from_numpy(Y), pd.Series(Y, index=np.arange(150)[::-1]), pa.array(Y), Y[:, None]],
+    ids=["list", "tensor", "series", "arrow", "column"],
+)
+def test_labels_come_back_as_they_were_given_and_are_names_in_files(labels, tmp_path, monkeypatch):
+    shorten(monkeypatch)
+    found = icelens.audit(X, labels, out=tmp_path, device="cpu")
+    assert found.examples["label"].tolist() == Y.tolist()
+    assert found.examples["guess"].cat.categories.tolist() == [0, 1, 2]
+    assert found.by_class["label"].tolist() == [0, 1, 2]
+    stored = pd.read_parquet(tmp_path / "examples.parquet")
+    assert stored["label"].cat.categories.tolist() == ["0", "1", "2"]
+
+
+def test_labels_that_python_calls_equal_stay_apart(monkeypatch):
+    shorten(monkeypatch)
+    found = icelens.audit(X, [1, True] * 75, device="cpu").examples["label"]
+    assert found.tolist() == ["1", "True"] * 75
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_others(monkeypatch):
@@ -120,6 +148,8 @@ def test_suspects_are_in_order_of_trust(monkeypatch):
     audit = run_audit(iris(flips=(7, 60)), device="cpu")
     found = audit.suspects()
     assert found["is_issue"].all()
+    assert found["rank"].tolist() == list(range(1, len(found) + 1))
+    assert sorted(audit.examples["rank"]) == list(range(1, 151))
     assert len(found) == audit.examples["is_issue"].sum() >= 2
     for n in (0, 1, 10, 150, 999):
         listed = audit.suspects(n)

@@ -36,6 +36,40 @@ def test_the_most_unusual_number_comes_first_with_what_is_usual():
     assert [cell.mark for cell in cells[1:]].count("") == 5
 
 
+def columns_of_all_shapes(rows=120):
+    draw = np.random.default_rng(3)
+    mostly = np.where(draw.random(rows) < 0.06, draw.integers(1, 5, rows), 0)
+    return pd.DataFrame(
+        {
+            "normal": draw.normal(170, 10, rows),
+            "skewed": draw.lognormal(0, 1.5, rows),
+            "large": draw.lognormal(9, 1, rows),
+            "tiny": draw.normal(0, 1e-7, rows),
+            "close to each other": 2.957 + draw.normal(0, 1e-3, rows),
+            "counts": draw.poisson(2, rows).astype(float),
+            "mostly 0": mostly.astype(float),
+            "often missing": np.where(draw.random(rows) < 0.3, np.nan, draw.normal(0, 1, rows)),
+            "seldom missing": np.where(draw.random(rows) < 0.02, np.nan, draw.normal(0, 1, rows)),
+        }
+    )
+
+
+def test_a_number_is_marked_where_it_is_not_what_is_usual_and_nowhere_else():
+    """Read as a person reads the page: the value, its mark, and the range beside it."""
+    frame, seen = columns_of_all_shapes(), set()
+    for cells in unusual_cells(frame, np.zeros(len(frame), int), range(len(frame)), most=20):
+        for cell in cells:
+            usual, _, or_missing = cell.usual.partition(" or ")
+            low, high = (float(text.replace(",", "")) for text in (f"{usual} to {usual}".split(" to "))[:2])
+            if cell.value == "missing":
+                assert cell.mark == ("" if or_missing else "rare"), cell
+            else:
+                value = float(cell.value.replace(",", ""))
+                assert cell.mark == ("low" if value < low else "high" if value > high else ""), cell
+            seen.add((cell.column, cell.mark))
+    assert {column for column, mark in seen if mark} >= set(frame) - {"often missing"}
+
+
 def test_a_value_is_measured_against_its_own_class():
     frame = pd.DataFrame({"x": np.r_[np.linspace(0, 1, 50), np.linspace(10, 11, 50)]})
     labels = np.repeat([0, 1], 50)

@@ -67,8 +67,8 @@ def assert_harmless(page):
                "button", "main", "section", "p", "h1", "h2", "h3", "b", "br", "dl", "dt", "dd", "figure",
                "figcaption", "svg", "g", "line", "path", "rect", "circle", "text", "defs",
                "lineargradient", "stop", "form", "label", "input", "output", "table", "thead", "tbody", "tr",
-               "th", "td", "ol", "ul", "li", "details", "summary", "select", "option", "template", "footer",
-               "bdi", "img", "script"}  # fmt: skip
+               "tfoot", "th", "td", "ol", "ul", "li", "details", "summary", "select", "option", "template",
+               "footer", "bdi", "img", "script"}  # fmt: skip
     assert {tag for tag, _ in page.elements} <= allowed
     for _, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on") or name == "style"]
@@ -90,6 +90,37 @@ def test_a_page_of_real_data_is_complete(make, tmp_path):
     assert f"All {len(issues)} issues" in page.text
     assert "examples.parquet" in page.text
     assert "look before you delete" in page.text
+
+
+def small_audit(rows, wrong):
+    """An audit of a few rows of three classes, of which some are surely wrong and the rest hardly doubted."""
+    draw = np.random.default_rng(rows)
+    labels, p = np.arange(rows) % 3, np.full((rows, 3), 0.12)
+    p[np.arange(rows), labels] = draw.uniform(0.6, 0.9, rows)
+    p[np.arange(wrong), labels[:wrong]] = draw.uniform(0.02, 0.3, wrong)
+    p[np.arange(wrong), (labels[:wrong] + 1) % 3] = draw.uniform(0.6, 0.96, wrong)
+    data = labelled("table", draw.normal(size=(rows, 2)), labels, ["a", "b", "c"], name="small.csv")
+    return audited(data, p), data
+
+
+@pytest.mark.parametrize(("rows", "wrong"), [(60, 6), (60, 1), (300, 29)])
+def test_the_numbers_of_a_small_report_add_up(rows, wrong, tmp_path):
+    """Read as a stranger does: with a pencil."""
+    text = page_of(*small_audit(rows, wrong), tmp_path).text.replace("\u00a0", " ")
+    errors, share = map(int, re.search(r"About (\d+) of \d+ labels .*?, (\d+) %\.", text).groups())
+    assert f"Wrong labels, estimated {errors} {share} %; 90 % interval" in text
+    table = text.partition("Errors of examples")[2].partition("Suspects")[0]
+    *classes, total = [float(part) for part in re.findall(r"([\d.]+) of \d+", table)]
+    assert len(classes) == 3
+    assert sum(classes) == pytest.approx(total, abs=0.2)
+    assert round(total) == errors
+    shares = [(int(s), float(e) / int(n)) for s, e, n in re.findall(r"(\d+) % ([\d.]+) of (\d+)", table)]
+    assert all(said == pytest.approx(100 * part, abs=1) for said, part in shares)
+    pairs = text.partition("The most frequent errors")[2].partition("These come to")
+    told, of = map(float, re.match(r" ([\d.]+) of the ([\d.]+) errors", pairs[2]).groups())
+    parts = [float(found) for found in re.findall(r"→ [abc] ([\d.]+) \d+", pairs[0])]
+    assert sum(parts) == pytest.approx(told, abs=0.2)
+    assert of == total
 
 
 def test_pictures_are_written_once(tmp_path):

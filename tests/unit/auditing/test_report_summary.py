@@ -31,11 +31,16 @@ def test_headline_next_step_pairs_and_the_least_trusted():
     assert "labels in digits are wrong (90 % interval" in lines[0]
     assert lines[1].startswith("Look through the suspects from the top")
     first = audit.pairs.iloc[0]
-    assert lines[2].startswith(f"Most frequent: {first['label']} → {first['guess']} ({first['errors']:.0f})")
-    assert lines[4].split() == ["id", "label", "guess", "trust"]
-    assert [line.split()[0] for line in lines[5:]] == audit.suspects(20)["id"].tolist()
-    assert len(printed(audit, data, top=3).splitlines()) == 8
-    assert len(printed(audit, data, top=0).splitlines()) == 3
+    assert lines[2].startswith("The list should hold about ")
+    assert lines[3].startswith(f"Most frequent: {first['label']} → {first['guess']} ({first['errors']:.0f})")
+    assert lines[5].split() == ["id", "label", "guess", "trust"]
+    assert [line.split()[0] for line in lines[6:-1]] == audit.suspects(20)["id"].tolist()
+    issues = int(audit.examples["is_issue"].sum())
+    assert lines[-1] == f"… and {issues - 20} more suspects"
+    assert printed(audit, data, top=issues - 1).endswith("\n… and 1 more suspect\n")
+    assert "more suspect" not in printed(audit, data, top=issues)
+    assert len(printed(audit, data, top=3).splitlines()) == 10
+    assert len(printed(audit, data, top=0).splitlines()) == 4
 
 
 def test_texts_and_tables_show_a_glance_at_the_content():

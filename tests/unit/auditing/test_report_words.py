@@ -3,13 +3,24 @@
 import dataclasses
 import json
 import math
+import re
 
 import pandas as pd
 import pytest
 from report_audits import HOSTILE, digits, texts
 
 from icelens.auditing.report.foreign import isolated, one_line, script_json, shown
-from icelens.auditing.report.words import doubt, expected, headline, next_step, number, percent, rate, why
+from icelens.auditing.report.words import (
+    beside,
+    doubt,
+    expected,
+    headline,
+    next_step,
+    number,
+    percent,
+    rate,
+    why,
+)
 from icelens.auditing.result import AMBIGUOUS, MISLABELLED, Estimate
 
 
@@ -29,13 +40,13 @@ def audit_with(errors, low, high, *, examples=13_000, issues=0, budgets=None):
             13_000,
             "About 412 of 13,000 labels in reviews.csv are wrong (90 % interval 350 to 480), 3.2 %.",
         ),
-        ((1.2, 0, 4.4), 150, "About 1 of 150 labels in reviews.csv is wrong (90 % interval 0 to 4), 0.8 %."),
+        ((1.2, 0, 4.4), 150, "About 1 of 150 labels in reviews.csv is wrong (90 % interval 0 to 4), 1 %."),
         (
             (0.3, 0, 3),
             1797,
             "None of 1,797 labels in reviews.csv seems to be wrong (90 % interval 0 to 3).",
         ),
-        ((0.9, 0, 1), 1, "About 1 of 1 label in reviews.csv is wrong (90 % interval 0 to 1), 90.0 %."),
+        ((0.9, 0, 1), 1, "About 1 of 1 label in reviews.csv is wrong (90 % interval 0 to 1), 100 %."),
         (
             (3, 1, 5),
             13_000,
@@ -66,6 +77,31 @@ def test_the_next_step_says_what_to_expect(issues, beginning):
     assert next_step(audit_with(412, 350, 480, examples=600, issues=issues)).startswith(beginning)
 
 
+@pytest.mark.parametrize(
+    ("found", "part"), [(5.8, "nearly all of the 6"), (5.4, "about 5 of the 6"), (0.3, "hardly any of the 6")]
+)
+def test_a_part_that_is_rounded_to_all_or_none_is_not_called_a_number(found, part):
+    few = audit_with(7.6, 3, 12, examples=60, issues=6, budgets={"n": [6, 60], "errors": [found, 7.6]})
+    assert f": {part} should really be wrong." in next_step(few)
+
+
+@pytest.mark.parametrize("errors", [7.4, 7.6, 8.4, 22.8, 411.7])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.77, 0.97, 1.0])
+def test_what_is_said_of_the_list_comes_to_what_the_headline_says(errors, share):
+    budgets = {"n": [29, 600], "errors": [share * errors, errors]}
+    audit = audit_with(errors, 0.5 * errors, 2 * errors, examples=600, issues=29, budgets=budgets)
+    (total,) = re.findall(r"^About (\d+) of 600", headline(audit, "a.csv"))
+    (part,) = re.findall(r", (\d+) %", headline(audit, "a.csv"))
+    assert int(part) == round(100 * int(total) / 600)
+    said = beside(audit)
+    if not said:
+        assert round(share * errors) == int(total)
+        return
+    held, told, others, rest = map(int, re.findall(r"\d+", said))
+    assert (told, held + others, rest) == (int(total), int(total), 571)
+    assert beside(audit_with(errors, 0, 2 * errors, examples=600, issues=0, budgets=budgets)) == ""
+
+
 def test_where_nothing_is_wrong_there_is_nothing_to_review():
     said = next_step(audit_with(0.2, 0, 2, examples=600, issues=0))
     assert said == "There is nothing that you must review; to be sure, look at the 20 least trusted examples."
@@ -94,12 +130,26 @@ def example(**changes):
         (
             {"p_guess": 0.97},
             4,
-            "The model gives 'sport' 97 % and the label 'politics' 1 %; confidence fell to 0.02 in training.",
+            "The model is sure of 'sport' (97 %) and gives the label 'politics' 1 %; "
+            "confidence fell to 0.02 in training.",
         ),
         (
             {},
             2,
-            "The model gives 'sport' 99 % and the label 'politics' 1 %; confidence fell to 0.02 in training.",
+            "The model is sure of 'sport' (99 %) and gives the label 'politics' 1 %; "
+            "confidence fell to 0.02 in training.",
+        ),
+        (
+            {"p_guess": 0.6, "p_label": 0.33, "confidence": 0.9},  # which is no certainty, whatever the kind
+            4,
+            "The model leans to 'sport' (60 %) and gives the label 'politics' 33 %; "
+            "confidence stayed at 0.90 in training.",
+        ),
+        (
+            {"p_guess": 0.45, "p_label": 0.4, "kind": AMBIGUOUS, "confidence": 0.96},
+            4,
+            "The model is torn: it gives 'sport' 45 % and the label 'politics' 40 %; "
+            "confidence rose to 0.96 in training.",
         ),
         (
             {},
@@ -110,7 +160,7 @@ def example(**changes):
             {"guess": "politics", "p_label": 0.38, "kind": AMBIGUOUS, "confidence": 0.7},
             2,
             "The model is torn: it agrees with 'politics' but gives it only 38 %; "
-            "confidence ended at 0.70 in training.",
+            "confidence fell to 0.70 in training.",
         ),
         (
             {"label": "עברית", "p_label": 0.001, "confidence": math.nan},

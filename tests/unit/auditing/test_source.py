@@ -4,12 +4,15 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 from audit_data import iris, reviews, shorten
 from own_files import picture_folder
+from sklearn.datasets import load_iris
 
 from icelens.auditing.public import run_audit
 from icelens.auditing.source import Source, found_source, source_data, source_of
+from icelens.data import from_arrays
 from icelens.errors import FileError, InputError, MissingFileError
 
 
@@ -65,8 +68,10 @@ def test_data_that_is_gone_is_told_and_may_be_named(source, tmp_path):
     folder = audited(source, tmp_path / "out")
     elsewhere = tmp_path / "elsewhere.csv"
     shutil.move(source.path, elsewhere)
-    with pytest.raises(MissingFileError, match=r"reviews\.csv: no such file.*say where it is \(--data\)"):
+    was, beside = tmp_path / "in/reviews.csv", tmp_path / "reviews.csv"
+    with pytest.raises(MissingFileError) as told:
         source_data(folder)
+    assert str(told.value) == f"{was}: no such file or folder, nor {beside}; say where it is (--data)"
     assert len(source_data(folder, elsewhere)) == 60
     assert found_source(folder, elsewhere).label == "stars"
 
@@ -97,12 +102,35 @@ def test_arrays_have_no_source(tmp_path):
     run_audit(iris(), out=tmp_path, device="cpu", report=False)
     assert json.loads((tmp_path / "recipe.json").read_text())["source"] is None
     assert source_of(tmp_path) is None
-    with pytest.raises(InputError, match=r"made from arrays in memory.*\(--data\)"):
+    with pytest.raises(InputError, match=r"made from arrays in memory.*\(--data\).*X=X, y=y"):
         source_data(tmp_path)
 
 
+def saved_as(kind, folder):
+    """What is audited from memory, and the file by which the message says that it can be read again."""
+    if kind == "texts":
+        texts, labels, ids = reviews()
+        table = pd.DataFrame({"text": texts, "label": labels, "id": ids})
+        table.to_csv(folder / "data.csv", index=False)
+        return from_arrays(texts, labels, ids=ids), folder / "data.csv"
+    X, y = load_iris(return_X_y=True)
+    if kind == "arrays":
+        np.savez(folder / "data.npz", X=X, y=y)
+        return from_arrays(X, y), folder / "data.npz"
+    X = pd.DataFrame(X, columns=list("abcd")).assign(town=np.where(np.arange(150) % 2, "Oslo", "Rome"))
+    X.assign(label=y).to_parquet(folder / "data.parquet")
+    return from_arrays(X, y), folder / "data.parquet"
+
+
+@pytest.mark.parametrize("kind", ["arrays", "frame", "texts"])
+def test_a_file_as_the_message_asks_for_stands_in_for_arrays(kind, tmp_path):
+    data, path = saved_as(kind, tmp_path)
+    run_audit(data, out=tmp_path / "out", device="cpu", report=False)
+    assert len(source_data(tmp_path / "out", path)) == len(data)
+
+
 def test_a_folder_without_an_audit_and_a_damaged_recipe_are_told(tmp_path):
-    with pytest.raises(MissingFileError, match="holds no audit"):
+    with pytest.raises(MissingFileError, match="holds no finished audit"):
         source_of(tmp_path)
     for content in ('{"source": 7}', '{"source": {"path": "x", "run": "rm"}}', '{"source": {"label": "x"}}'):
         (tmp_path / "recipe.json").write_text(content)

@@ -43,14 +43,14 @@ def test_a_csv_file_keeps_every_byte_but_those_of_labels_that_changed(tmp_path):
         (b'"";"bad";last', b'"";"good";last'),
     )
     assert (tmp_path / "cleaned.csv").read_bytes() == expected
-    assert (done.kept, done.relabelled, done.dropped) == (5, 3, 1)
+    assert (done.written, done.relabelled, done.dropped) == (5, 3, 1)
     assert path.read_bytes() == ODD
 
 
 def test_nothing_to_change_is_the_same_file(tmp_path):
     path = tmp_path / "odd.csv"
     path.write_bytes(ODD)
-    assert applied(path, tmp_path / "cleaned.csv", keep=[0, 1], unsure=[2]).kept == 6
+    assert applied(path, tmp_path / "cleaned.csv", keep=[0, 1], unsure=[2]).written == 6
     assert (tmp_path / "cleaned.csv").read_bytes() == ODD
 
 
@@ -124,7 +124,7 @@ def test_rows_that_were_not_audited_stay(tmp_path):
     done = applied(
         path, tmp_path / "cleaned.csv", options={"drop_unlabelled": True, "keep_rare": True}, drop=[1]
     )
-    assert done.kept == 5
+    assert done.written == 5
     lines = (tmp_path / "cleaned.csv").read_text().splitlines()
     assert lines == [line for line in path.read_text().splitlines() if TEXTS[2][:8] not in line]
 

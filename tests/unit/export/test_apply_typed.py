@@ -78,7 +78,7 @@ def test_parquet_keeps_the_table_schema_metadata_and_groups(tmp_path, kind, befo
         unsure=[1],
         options={"text": ("text",)},
     )
-    assert (done.kept, done.dropped) == (9, 3)
+    assert (done.written, done.dropped) == (9, 3)
     found, wanted = parquet.read_table(out), expected(given, labels, {3, 10, 11}, before)
     assert found.schema.equals(wanted.schema, check_metadata=True)
     assert found.to_pylist() == wanted.to_pylist()  # categories may be numbered otherwise in each group
@@ -178,7 +178,7 @@ def test_a_saved_dataset_goes_out_and_back_with_datasets(tmp_path):
     assert found["text"] == [text for row, text in enumerate(TEXT) if row not in (4, 5)]
     assert found._fingerprint != given._fingerprint
     assert len(list((tmp_path / "cleaned").glob("*.arrow"))) == 3
-    assert (done.kept, done.relabelled, done.dropped) == (10, 2, 2)
+    assert (done.written, done.relabelled, done.dropped) == (10, 2, 2)
 
 
 def test_a_class_that_is_new_joins_the_features(tmp_path):
@@ -262,7 +262,8 @@ def test_images_go_into_the_folder_of_their_class(tmp_path, photos, link):
     moved.pop(None)
     assert content(tmp_path / "cleaned") == moved
     assert content(photos) == before
-    assert (done.kept, done.relabelled, done.dropped) == (5, 2, 1)
+    assert (done.written, done.relabelled, done.dropped) == (5, 2, 1)
+    assert done.noun == "image"
     assert os.path.samefile(photos / "dog" / "1.png", tmp_path / "cleaned" / "fox" / "1.png") == link
 
 

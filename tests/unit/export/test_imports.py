@@ -129,6 +129,42 @@ def test_a_table_of_verdicts_by_id_or_by_index(audit, tmp_path):
     assert found[7] == ("relabel", "good", "bob")
 
 
+def test_a_list_of_labels_may_call_its_columns_as_the_data_does(audit, tmp_path):
+    """By the names that were given to the audit, or by names that labels and ids usually have."""
+    run = audit("text")
+    recipe = json.loads((run / "recipe.json").read_text())
+    for source, names in (
+        ({"label": "how", "id": "number"}, ("number", "how")), ({}, ("review_id", "Sentiment"))
+    ):  # fmt: skip
+        (run / "recipe.json").write_text(json.dumps({**recipe, "source": {**recipe["source"], **source}}))
+        rows = [dict(zip(names, row, strict=True)) for row in (("r001", "good"), ("r003", "bad"))]
+        import_verdicts(run, written(tmp_path / "v.csv", rows), who=f"by {names[1]}")
+        assert standing(run) == {
+            1: ("relabel", "good", f"by {names[1]}"), 3: ("keep", None, f"by {names[1]}")
+        }  # fmt: skip
+    both = [{"": 0, "index": 2, "user_id": "u7", "sentiment": "bad", "verdict": "relabel"}]
+    with pytest.raises(InputError, match="'relabel' needs a label"):  # that of the data is not the new one
+        import_verdicts(run, written(tmp_path / "w.csv", both), who="me")
+    import_verdicts(run, written(tmp_path / "w.csv", [{**both[0], "verdict": "drop"}]), who="me")
+    assert standing(run)[2] == ("drop", None, "me")
+
+
+def test_a_corrected_copy_of_the_data_says_what_changed_and_nothing_of_the_rest(audit, tmp_path, examples):
+    run = audit("text")
+    table = examples(run)
+    rows = [
+        {"id": id, "review": "…", "label": label}
+        for id, label in zip(table["id"], table["label"], strict=True)
+    ]
+    with pytest.raises(InputError, match="holds no verdict"):
+        import_verdicts(run, written(tmp_path / "same.csv", rows), who="me")
+    other = "good" if rows[5]["label"] == "bad" else "bad"
+    rows[5]["label"] = other
+    done = import_verdicts(run, written(tmp_path / "copy.csv", rows), who="me")
+    assert (done.read, done.new) == (1, 1)
+    assert standing(run) == {5: ("relabel", other, "me")}
+
+
 def test_an_export_comes_back_as_it_is(audit, tmp_path):
     run, other = audit("text"), tmp_path / "other"
     with Store(run) as store:

@@ -12,7 +12,7 @@ from icelens.auditing.source import Source
 from icelens.cli.retrain import told
 from icelens.errors import InputError
 from icelens.export import retrain as module
-from icelens.export.retrain import retrain
+from icelens.export.retrain import Retrained, retrain
 from icelens.review.build import build_from_source
 from icelens.review.store import Judgement, Store
 
@@ -50,6 +50,9 @@ def test_labels_that_people_put_right_make_a_better_network(run):
     assert found.judged.after > found.judged.before
     assert found.relabelled == sum(str(table["label"][row]) != str(truth[row]) for row in suspects)
     assert any("judge by" in line for line in told(found))
+    assert found.judged.low < found.judged.difference < found.judged.high
+    assert found.judged.low > 0
+    assert not any("cannot be told" in line for line in told(found))
     assert retrain(folder, device="cpu") == found
 
 
@@ -95,6 +98,38 @@ def test_the_score_is_that_of_pairs():
     assert module._score(right, np.zeros(5, dtype=bool)) is None
 
 
-def test_without_verdicts_there_is_nothing_to_compare(run):
+def retrained(better, worse, examples=600, *, relabelled=1, dropped=0):
+    """What a comparison found in which so many of the examples became right, and so many wrong."""
+    right = np.ones((2, examples), dtype=bool)
+    right[0, :better], right[1, better : better + worse] = False, False
+    score = module._score(right, np.ones(examples, dtype=bool))
+    return Retrained(score, None, score, 1, relabelled, dropped, 4, 10, examples)
+
+
+def test_a_few_changes_are_too_few_to_tell():
+    lines = told(retrained(3, 1))
+    assert lines[0].startswith("1 label changed and 0 examples dropped; every example")
+    assert lines[1].endswith("(+0.33 points, 90 % interval -0.28 to +0.94, n = 600)")
+    assert lines[-2].startswith("1 held-out example has no label to judge by")
+    assert lines[-1].startswith(
+        "Whether it helped cannot be told from this: the interval holds 0, and 1 change in 600 examples is "
+        "too few to tell. Review more"
+    )
+    assert "the interval holds 0. Review more" in told(retrained(3, 1, relabelled=60))[-1]
+    assert "judge by" in told(retrained(40, 1, relabelled=60))[-1]  # which tells
+
+
+def test_the_interval_is_honest_about_a_few():
+    assert module.interval(0, 0, 20) == pytest.approx((-0.0748, 0.0748), abs=1e-4)
+    assert module.interval(45, 7, 1797) == pytest.approx((0.0145, 0.0277), abs=1e-4)
+    assert module.interval(20, 0, 20)[1] == 1.0
+    low, high = module.interval(3, 0, 200)  # all three for the better, by which nobody can tell
+    assert low < 0 < 3 / 200 < high
+
+
+def test_without_verdicts_or_changes_there_is_nothing_to_compare(run):
     with pytest.raises(InputError, match="holds no verdicts yet"):
+        retrain(run[0], device="cpu")
+    judge(run[0], [(3, "keep", None), (4, "unsure", None)])
+    with pytest.raises(InputError, match="change no label"):
         retrain(run[0], device="cpu")

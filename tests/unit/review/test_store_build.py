@@ -224,7 +224,7 @@ def test_a_build_that_fails_leaves_nothing_and_the_next_one_succeeds(tmp_path, m
 
 def test_other_data_and_unfinished_audits_are_refused(tmp_path):
     data = texts()
-    with pytest.raises(MissingFileError, match="holds no finished audit"):
+    with pytest.raises(MissingFileError, match="nothing: no such folder"):
         build_store(tmp_path / "nothing", data)
     audit_folder(tmp_path / "a", data)
     with pytest.raises(InputError, match="pets is not what was audited into"):

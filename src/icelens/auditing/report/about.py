@@ -6,12 +6,36 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from icelens.auditing.report.foreign import one_line, shown
+from icelens.counts import counted
 
 if TYPE_CHECKING:
     from icelens.auditing.result import Audit
     from icelens.data.labelled import Labelled
 
 MOST_LINES, LONGEST_LINE, MOST_FACTS = 40, 300, 40
+# What a number means where its name in audit.json does not say so to a stranger.
+NAMES = {
+    "sharpness": "predictions sharpened by",
+    "rate_by_class": "share of each true class that was given another label",
+    "held": "held to its beliefs",
+    "contradicted": "labels contradicted after training on all of them",
+    "explained": "numbers of errors that explain the labels about as well",
+}
+
+
+# By whether the run on all examples was held to its beliefs, or checked by others.
+TRUST_FROM = {
+    False: "It is estimated from classifiers that had not seen the label, and so can differ from the share "
+    "that the model gives it.",
+    True: "It is estimated from what the model believed of the example during training, and so can differ "
+    "from the share that it gives the label at the end.",
+}
+CHECKED_BY = {
+    False: "Classifiers that had not seen a label, trained on the others, say how many are wrong and how far "
+    "to trust each.",
+    True: "The model was kept from unlearning what it believed early, before it could know wrong labels by "
+    "heart; how far a label agrees with that says how many are wrong and how far to trust each.",
+}
 
 
 def about(audit: Audit, data: Labelled) -> dict[str, Any]:
@@ -19,16 +43,19 @@ def about(audit: Audit, data: Labelled) -> dict[str, Any]:
     said = list(audit.about.get("said") or data.said)
     lines = [shown(line, LONGEST_LINE) for line in said[:MOST_LINES]]
     if len(said) > MOST_LINES:
-        lines.append(f"… and {len(said) - MOST_LINES} lines more")
+        lines.append(f"… and {counted(len(said) - MOST_LINES, 'line')} more")
     facts = [(name, value) for name, value in audit.about.items() if name != "said" and value is not None]
+    held = bool(audit.about.get("held"))
     return {
+        "trust_from": TRUST_FROM[held],
+        "checked_by": CHECKED_BY[held],
         "facts": [(_name(name), _value(name, value)) for name, value in facts[:MOST_FACTS]],
         "said": lines,
     }
 
 
 def _name(name: object) -> str:
-    return one_line(name, 40).replace("_", " ")
+    return NAMES.get(str(name)) or one_line(name, 40).replace("_", " ")
 
 
 def _value(name: str, value: Any) -> str:

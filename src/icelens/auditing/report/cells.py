@@ -22,13 +22,18 @@ ROWS = 2000  # examples of a class that say what is usual in it
 CELLS = 4_000_000  # and how many of their values
 FEWEST = 8  # a class of fewer examples has no usual values
 VALUE = 60  # characters of a value
+MISSING = number(float("nan"))
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value of a row: `mark` is "high", "low", "rare", or "" where it is not unusual."""
+    """A value of a row: `mark` is "high", "low", "rare", or "" where it is not unusual.
+
+    A number is marked where it lies outside of the range that `usual` names, as both are shown, and nowhere
+    else.
+    """
 
     column: str
     value: str
@@ -71,20 +76,16 @@ def _of_class(table: Any, peers: NDArray[Any], rows: NDArray[Any], most: int) ->
 
 @dataclass(frozen=True)
 class _Column:
-    """One column of the rows at hand: how unusual each value is, and how to show it."""
+    """One column of the rows at hand: how unusual each value is, and how it is shown."""
 
     name: str
     scores: Floats
-    values: Sequence[Any]
-    usual: str
+    values: Sequence[str]
+    marks: Sequence[str]
+    usual: str = ""
 
     def cell(self, row: int) -> Cell:
-        score, value = self.scores[row], self.values[row]
-        text = number(value) if isinstance(value, float) else one_line(value, VALUE)
-        mark = "" if abs(score) < MARKED else "low" if score < 0 else "high"
-        if mark and (not isinstance(value, float) or np.isnan(value)):
-            mark = "rare"
-        return Cell(self.name, text, self.usual, mark)
+        return Cell(self.name, self.values[row], self.usual, self.marks[row])
 
 
 def _columns(table: Any, peers: NDArray[Any], rows: NDArray[Any]) -> Iterator[_Column]:
@@ -117,33 +118,59 @@ def _of_frame(frame: pd.DataFrame, peers: NDArray[Any], rows: NDArray[Any]) -> I
 
 
 def _numbers(name: str, here: Floats, there: Floats) -> _Column:
+    values = [number(value) for value in here.tolist()]
     present = there[np.isfinite(there)]
     if len(present) < FEWEST:
-        return _Column(name, np.zeros(len(here)), here.tolist(), "")
+        return _Column(name, np.zeros(len(here)), values, [""] * len(here))
+    (missing,) = _deviations(np.array([1 - len(present) / len(there)]), len(there))
+    low, high = _usual_range(present)
+    usual = low if low == high else f"{low} to {high}"
+    if len(present) < len(there) and missing < MARKED:
+        usual += " or missing"
+    marks = [_mark(value, low, high) if value != MISSING else _rare(missing) for value in values]
+    scores = np.where(np.isnan(here), missing, _scores(here, present))
+    return _Column(name, scores, values, marks, usual)
+
+
+def _scores(values: Floats, present: Floats) -> Floats:
+    """How many deviations each value lies from the median of those that are present, with a sign."""
     median = np.median(present)
-    distances = np.abs(present - median)
+    distances = np.sort(np.abs(present - median))
     deviation = 1.4826 * np.median(distances)
     if deviation > 0:
-        scores = np.clip((here - median) / deviation, -CAP, CAP)
-    else:
-        farther = np.array([np.mean(distances >= abs(value - median)) for value in here])
-        scores = np.sign(here - median) * _deviations(farther, len(present))
-    missing = _deviations(np.array([1 - len(present) / len(there)]), len(there))
-    low, high = (number(float(q), 3) for q in np.quantile(present, [0.1, 0.9]))
-    usual = low if low == high else f"{low} to {high}"
-    return _Column(name, np.where(np.isnan(here), missing, scores), here.tolist(), usual)
+        return _floats(np.clip((values - median) / deviation, -CAP, CAP))
+    # Most are equal: then the share counts that lies at least as far.
+    farther = 1 - np.searchsorted(distances, np.abs(values - median)) / len(present)
+    return _floats(np.sign(values - median) * _deviations(farther, len(present)))
+
+
+def _usual_range(present: Floats) -> tuple[str, str]:
+    """The least and the greatest of the values that are not unusual, as they are shown."""
+    usual = present[np.abs(_scores(present, present)) < MARKED]
+    return number(float(usual.min())), number(float(usual.max()))
+
+
+def _mark(value: str, low: str, high: str) -> str:
+    """Numbers are compared as they are shown: nobody should read `2.96 high, usually 1.2 to 2.96`."""
+    at, least, greatest = (float(text.replace(",", "")) for text in (value, low, high))
+    return "low" if at < least else "high" if at > greatest else ""
+
+
+def _rare(score: float) -> str:
+    return "rare" if score >= MARKED else ""
 
 
 def _categories(name: str, here: list[str], there: list[str]) -> _Column:
     values, counts = np.unique(np.array(there, dtype=object).astype(str), return_counts=True)
     if len(there) < FEWEST:
-        return _Column(name, np.zeros(len(here)), here, "")
+        return _Column(name, np.zeros(len(here)), here, [""] * len(here))
     seen = dict(zip(values.tolist(), counts.tolist(), strict=True))
     # Where every value is another, as with names, none is rarer than the rest.
     shares = np.array([counts[counts <= max(seen.get(value, 0), 1)].sum() for value in here]) / len(there)
     most = int(counts.argmax())
     usual = f"{values[most]} ({percent(counts[most] / len(there))})" if counts[most] > 1 else ""
-    return _Column(name, _deviations(shares, len(there)), here, usual)
+    scores = _deviations(shares, len(there))
+    return _Column(name, scores, here, [_rare(score) for score in scores], usual)
 
 
 def _deviations(shares: Floats, examples: int) -> Floats:
@@ -168,4 +195,4 @@ def _floats(values: Any) -> Floats:
 def _names(series: pd.Series[Any]) -> list[str]:
     """The values of a column as text; lists and other objects are what their text is."""
     missing = series.isna().to_numpy()
-    return ["missing" if gone else one_line(v, VALUE) for v, gone in zip(series, missing, strict=True)]
+    return [MISSING if gone else one_line(v, VALUE) for v, gone in zip(series, missing, strict=True)]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icelens.auditing.report.words import FIRST, count, expected
+from icelens.counts import counted
 
 if TYPE_CHECKING:
     from icelens.auditing.result import Audit
@@ -41,7 +42,7 @@ def histogram(audit: Audit, height: int = HISTOGRAM_HEIGHT) -> Chart:
 
 def _bar(place: int, every: int, listed: int, height: float, listed_height: float) -> Chart:
     low, high = place / BINS, (place + 1) / BINS
-    title = f"C from {low:.3g} to {high:.3g}: {count(every)} examples, {count(listed)} of them listed"
+    title = f"C from {low:.3g} to {high:.3g}: {counted(every, 'example')}, {count(listed)} of them listed"
     return {
         "x": f"{100 * low + 0.15:.2f}",
         "width": f"{100 / BINS - 0.3:.2f}",

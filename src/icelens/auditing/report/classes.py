@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from icelens.auditing.report.foreign import one_line
-from icelens.auditing.report.words import count, rate
+from icelens.auditing.report.words import count, share_of, tally
 
 if TYPE_CHECKING:
     from icelens.auditing.result import Audit
@@ -42,9 +42,9 @@ def confusion(audit: Audit) -> list[list[Row]] | None:
     ]
 
 
-def pairs(audit: Audit, *, beside_a_map: bool) -> tuple[list[Row], list[Row]]:
-    """The pairs of label and guess with the most errors: those shown at once, and more."""
-    frame = audit.pairs[(audit.pairs["errors"] >= 0.5) | (audit.pairs["issues"] > 0)]
+def pairs(audit: Audit, *, beside_a_map: bool) -> tuple[list[Row], list[Row], str]:
+    """The pairs of label and guess with the most errors: those shown at once, more, and what they leave."""
+    frame = audit.pairs[(audit.pairs["errors"] >= 0.5) | (audit.pairs["issues"] > 0)].head(MORE_PAIRS)
     codes = {name: code for code, name in enumerate(audit.examples["label"].cat.categories)}
     top = max(float(frame["errors"].max()), 1e-9) if len(frame) else 1.0
     rows = [
@@ -53,14 +53,24 @@ def pairs(audit: Audit, *, beside_a_map: bool) -> tuple[list[Row], list[Row]]:
             "guess": one_line(row["guess"]),
             "label_code": codes[row["label"]],
             "guess_code": codes[row["guess"]],
-            "errors": count(row["errors"]),
+            "errors": tally(row["errors"]),
             "issues": count(row["issues"]),
             "bar": _share(row["errors"], top),
         }
-        for row in frame.head(MORE_PAIRS).to_dict("records")
+        for row in frame.to_dict("records")
     ]
     first = PAIRS_BESIDE_A_MAP if beside_a_map else PAIRS
-    return rows[:first], rows[first:]
+    return rows[:first], rows[first:], _rest(audit.estimate.errors, float(frame["errors"].sum()))
+
+
+def _rest(errors: float, told: float) -> str:
+    """Why the pairs come to fewer errors than there are in all."""
+    if errors - told < 0.05:
+        return ""
+    return (
+        f"These come to {tally(told)} of the {tally(errors)} errors to expect. The others are thinly spread "
+        "over all other labels, those that the model agrees with among them."
+    )
 
 
 def bars(audit: Audit) -> tuple[list[Row], list[Row], int]:
@@ -75,9 +85,9 @@ def bars(audit: Audit) -> tuple[list[Row], list[Row], int]:
         {
             "name": one_line(row["label"]),
             "code": codes[row["label"]],
-            "rate": rate(share),
+            "rate": share_of(row["errors"], row["examples"]),
             "bar": _share(share, top),
-            "errors": count(row["errors"]),
+            "errors": tally(row["errors"]),
             "examples": count(row["examples"]),
         }
         for row, share in most

@@ -15,12 +15,12 @@ from icelens.auditing.report import charts, classes, words
 from icelens.auditing.report.about import about
 from icelens.auditing.report.foreign import one_line, script_json
 from icelens.auditing.report.suspects import Item, choose, describe
+from icelens.auditing.report.templating import environment
+from icelens.counts import counted
 from icelens.errors import InputError
 from icelens.files import replacing
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from icelens.auditing.result import Audit
     from icelens.data.labelled import Labelled
 
@@ -43,7 +43,7 @@ def write_report(
     if limit < 1:
         raise InputError(f"limit must be at least 1, got {limit}")
     if len(audit.examples) != len(data):
-        raise InputError(f"the audit has {len(audit.examples)} examples but the data {len(data)}")
+        raise InputError(f"the audit has {counted(len(audit.examples), 'example')} but the data {len(data)}")
     page = render(audit, data, title=title, limit=limit)
     with replacing(Path(path)) as part:
         part.write_bytes(page)
@@ -70,6 +70,7 @@ def _context(audit: Audit, data: Labelled, title: str | None) -> dict[str, Any]:
         "data_kind": data.kind,
         "headline": words.headline(audit, data.name),
         "next_step": words.next_step(audit),
+        "beside": words.beside(audit),
         "doubt": words.doubt(audit),
         "estimate": audit.estimate,
         "examples": len(audit.examples),
@@ -90,7 +91,7 @@ def _context(audit: Audit, data: Labelled, title: str | None) -> dict[str, Any]:
 
 def _page(context: dict[str, Any], items: Sequence[Item]) -> bytes:
     css, script = _asset("report.css"), _asset("report.js")
-    page = _environment().get_template("report.html").render(
+    page = environment("icelens.auditing.report").get_template("report.html").render(
         context,
         items=items,
         static=items[:STATIC],
@@ -107,7 +108,9 @@ def _embedded(context: dict[str, Any], items: Sequence[Item]) -> dict[str, Any]:
     used = {code for item in items for code in (item["label"], item["guess"])}
     # What the tables of classes link to, although none of it may be among the suspects of this file.
     used |= {row["code"] for rows in context["bars"][:2] for row in rows}
-    used |= {row[code] for rows in context["pairs"] for row in rows for code in ("label_code", "guess_code")}
+    used |= {
+        row[code] for rows in context["pairs"][:2] for row in rows for code in ("label_code", "guess_code")
+    }
     curve = context["curve"]
     return {
         "items": [_for_script(item, static=item["rank"] <= STATIC) for item in items],
@@ -140,23 +143,3 @@ def _asset(name: str) -> str:
     # The hash is over the characters between the tags, so both must have the same line ends.
     folder = resources.files("icelens.auditing.report") / "templates"
     return "\n" + (folder / name).read_text(encoding="utf-8").replace("\r\n", "\n")
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("icelens.auditing.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"count": words.count, "rate": words.rate, "nb": _unbroken}
-    return environment
-
-
-def _unbroken(sentence: str) -> str:
-    """No line ends between a number and its sign."""
-    return sentence.replace(" %", "\u00a0%")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from icelens.auditing.report.foreign import isolated, one_line
 from icelens.auditing.result import AMBIGUOUS
+from icelens.counts import counted, one_or_more
 
 if TYPE_CHECKING:
     from icelens.auditing.result import Audit
@@ -19,6 +20,10 @@ FIRST = 100  # suspects that a first review looks at
 FALLBACK = 20  # examples shown where none is an issue
 FEW = 50  # examples, of which no network learns much
 WIDER = 1.25  # times the upper end of the interval, from where on it is worth a warning
+NEARLY_ALL = 0.985
+MANY = 1000  # of which a tenth of a per cent is worth telling
+START = 0.9  # of every confidence
+SURE = 0.9  # of another class; with less a model leans to it
 
 
 def count(number: float) -> str:
@@ -56,6 +61,29 @@ def rate(share: float) -> str:
     return "<0.1 %" if share < 0.0005 else f"{100 * share:.1f} %"
 
 
+def share_of(part: float, whole: float) -> str:
+    """A share as exact as a whole of that size lets it be.
+
+    >>> share_of(8, 60), share_of(412, 13_000)
+    ('13 %', '3.2 %')
+    """
+    share = part / whole if whole else math.nan
+    return rate(share) if whole >= MANY else percent(share)
+
+
+def tally(number: float) -> str:
+    """An expected number of things, so exact that parts come to their sum: of a few, a tenth of one counts.
+
+    >>> tally(1.94), tally(0.02), tally(146.2)
+    ('1.9', '<0.1', '146')
+    """
+    if not math.isfinite(number) or number >= 99.95:
+        return count(number)
+    if 0 < number < 0.05:
+        return "<0.1"
+    return f"{number:.1f}" if number else "0"
+
+
 def number(value: float, digits: int = 4) -> str:
     """A value of a table: the digits that count, and no exponent where people would write none.
 
@@ -70,16 +98,15 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def headline(audit: Audit, name: str) -> str:
-    """How many labels are wrong, in one sentence."""
+    """How many labels are wrong, in one sentence; the share is that of the number that stands there."""
     estimate, examples = audit.estimate, len(audit.examples)
     errors, where = round(estimate.errors), isolated(one_line(name))
     interval = f"90 % interval {count(estimate.low)} to {count(estimate.high)}"
-    labels = "label" if examples == 1 else "labels"
+    labels = counted(examples, "label")
     if errors == 0:
-        return f"None of {count(examples)} {labels} in {where} seems to be wrong ({interval})."
-    verb = "is" if errors == 1 else "are"
-    many, share = f"{count(errors)} of {count(examples)} {labels}", rate(estimate.errors / examples)
-    return f"About {many} in {where} {verb} wrong ({interval}), {share}."
+        return f"None of {labels} in {where} seems to be wrong ({interval})."
+    are, share = one_or_more(errors, "is", "are"), share_of(errors, examples)
+    return f"About {count(errors)} of {labels} in {where} {are} wrong ({interval}), {share}."
 
 
 def next_step(audit: Audit) -> str:
@@ -100,8 +127,29 @@ def next_step(audit: Audit) -> str:
         return f"{look}. {after}"
     (found,) = expected(audit, [first])
     them = f"the first {first}" if issues > first else f"the {first}"
-    share = "nearly all" if found > 0.985 * first else f"about {count(found)}"
-    return f"{look}: {share} of {them} should really be wrong. {after}"
+    return f"{look}: {_part(found, first)} of {them} should really be wrong. {after}"
+
+
+def _part(found: float, first: int) -> str:
+    """How many of the first are wrong: a number, unless that would sound like all or none."""
+    if found > NEARLY_ALL * first or round(found) >= first:
+        return "nearly all"
+    return f"about {count(found)}" if round(found) else "hardly any"
+
+
+def beside(audit: Audit) -> str:
+    """Where the wrong labels are that the list does not hold; "" where it holds all, or there is none."""
+    issues, errors = int(audit.examples["is_issue"].sum()), round(audit.estimate.errors)
+    if not issues or not len(audit.budgets):
+        return ""
+    listed = min(round(float(expected(audit, [issues])[0])), errors)
+    if listed == errors:
+        return ""
+    others = counted(len(audit.examples) - issues, "other example")
+    return (
+        f"The list should hold about {count(listed)} of the {counted(errors, 'wrong label')}; the other "
+        f"{count(errors - listed)} will be somewhere among the {others}, none of which stands out."
+    )
 
 
 def doubt(audit: Audit) -> str:
@@ -109,8 +157,8 @@ def doubt(audit: Audit) -> str:
     estimate, contradicted = audit.estimate, audit.about.get("contradicted", 0)
     low, high = audit.about.get("explained", (estimate.low, estimate.high))
     if len(audit.examples) < FEW:
-        few = count(len(audit.examples))
-        return f"With {few} examples, go by the order of the list and not by its numbers."
+        few = counted(len(audit.examples), "example")
+        return f"With {few}, go by the order of the list and not by its numbers."
     if high > WIDER * estimate.high and high >= 1:
         return (
             "The model learned too little here to tell few errors from many: "
@@ -118,7 +166,7 @@ def doubt(audit: Audit) -> str:
         )
     if contradicted > WIDER * estimate.high:
         return (
-            f"The model contradicts {count(contradicted)} labels. If wrong labels follow a pattern, "
+            f"The model contradicts {counted(contradicted, 'label')}. If wrong labels follow a pattern, "
             "as those of a rule or of a tired annotator do, there may be that many."
         )
     return ""
@@ -143,14 +191,17 @@ def why(example: dict[str, Any], classes: int) -> str:
     given, guessed = float(example["p_label"]), float(example.get("p_guess", math.nan))
     if math.isnan(guessed) and classes == 2:
         guessed = 1 - given
+    torn = example["kind"] == AMBIGUOUS
     if example["label"] == example["guess"]:
         said = f"agrees with {label} but gives it only {percent(given)}"
     elif math.isnan(guessed):
         said = f"says {guess} and gives the label {label} {percent(given)}"
-    else:
+    elif torn:
         said = f"gives {guess} {percent(guessed)} and the label {label} {percent(given)}"
-    torn = "is torn: it " if example["kind"] == AMBIGUOUS else ""
-    return f"The model {torn}{said}; {_course(float(example['confidence']))}."
+    else:
+        leans = "is sure of" if guessed >= SURE else "leans to"
+        said = f"{leans} {guess} ({percent(guessed)}) and gives the label {label} {percent(given)}"
+    return f"The model {'is torn: it ' if torn else ''}{said}; {_course(float(example['confidence']))}."
 
 
 def quoted(name: object) -> str:
@@ -159,8 +210,9 @@ def quoted(name: object) -> str:
 
 
 def _course(confidence: float) -> str:
-    """What became of C, which starts at 1/2."""
+    """What became of C in training."""
     if not math.isfinite(confidence):
         return "confidence is not known"
-    way = "fell to" if confidence < 0.495 else "ended at"
+    moved = round(confidence, 2) - START
+    way = "stayed at" if abs(moved) < 0.005 else "fell to" if moved < 0 else "rose to"
     return f"confidence {way} {confidence:.2f} in training"

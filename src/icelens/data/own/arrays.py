@@ -14,8 +14,9 @@ import scipy.sparse
 import torch
 from numpy.typing import NDArray
 
+from icelens.counts import counted
 from icelens.data.own.features import build_features, finite
-from icelens.data.own.origin import Origin, brief, counted, listed, sound
+from icelens.data.own.origin import Origin, brief, listed, sound
 from icelens.data.own.profile import few_values
 from icelens.data.own.table import is_string, plain
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icelens.counts import counted
 from icelens.data.labelled import Labelled, take_inputs
 from icelens.data.own.images import Broken, find_broken, find_missing
 from icelens.data.own.labels import Labels, Rules, check_classes, used
-from icelens.data.own.origin import Origin, brief, counted
+from icelens.data.own.origin import Origin, brief
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from icelens.data.own.origin import Origin, brief, counted, listed, reading
+from icelens.counts import counted
+from icelens.data.own.origin import Origin, brief, listed, reading
 from icelens.data.own.profile import SUFFIXES
 
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from icelens.counts import counted
 from icelens.data.own.columns import Inputs
 from icelens.data.own.features import build_features
 from icelens.data.own.images import StoredImages
-from icelens.data.own.origin import Origin, brief, counted
+from icelens.data.own.origin import Origin, brief
 from icelens.data.own.table import Table, sort_of, strings, type_name
 
 

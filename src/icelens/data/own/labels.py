@@ -14,7 +14,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import types
 
-from icelens.data.own.origin import Origin, brief, counted, listed
+from icelens.counts import counted
+from icelens.data.own.origin import Origin, brief, listed
 from icelens.data.own.table import is_string, plain, type_name
 
 INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")

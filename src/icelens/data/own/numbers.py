@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from icelens.data.own.origin import counted, listed
+from icelens.counts import counted
+from icelens.data.own.origin import listed
 
 # A zero in front of other digits marks a code, such as a postal code; "1_000" and "0x1f" are Python's alone.
 _PATTERN = r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf(?:inity)?)"

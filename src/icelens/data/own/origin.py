@@ -68,15 +68,6 @@ def listed(values: Sequence[object], limit: int = LISTED) -> str:
     return shown if len(values) <= limit else f"{shown} and {len(values) - limit:,} more"
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun.
-
-    >>> counted(1, "row"), counted(2000, "row"), counted(2, "class", "classes")
-    ('1 row', '2,000 rows', '2 classes')
-    """
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def no_such(origin: Origin, what: str, name: str, known: Iterable[str], plural: str = "") -> InputError:
     """The error for a column or array that is not there, with the nearest that is."""
     names = list(known)

@@ -129,6 +129,19 @@
     byId("reach").hidden = !share;
     byId("worth").textContent = worth;
     byId("worth").classList.toggle("enough", enough);
+    recount();
+  }
+
+  // The count above a list is that of its filters, which only the server knows for all of the list.
+  let recounts = 0;
+  async function recount() {
+    const box = byId("matching"), mine = (recounts += 1);
+    if (!box) return;
+    try {
+      const answer = await fetch(`/counts?${document.body.dataset.filters}`, { signal: AbortSignal.timeout(10000) });
+      const text = answer.ok ? await answer.text() : "";
+      if (text && mine === recounts) box.textContent = text;
+    } catch { /* it is told with the next verdict */ }
   }
 
   let fading;
@@ -156,7 +169,7 @@
     state.done.push({ index, key: post("/verdict", { index, ...fields }) });
     remember();
     if (node === suspect()) goNext();
-    else focusItem(following(node, (one) => one.dataset.verdict === "" && !one.classList.contains("sending")) ?? node);
+    else focusItem(following(node, isOpen) ?? node);
   }
 
   function undo() {
@@ -267,6 +280,18 @@
   function focusItem(node) {
     node?.focus({ preventScroll: true });
     node?.scrollIntoView({ block: "nearest" });
+  }
+
+  const isOpen = (one) => one.dataset.verdict === "" && !one.classList.contains("sending");
+
+  // A key that would judge, while nothing is chosen, judges nothing unseen: it chooses the first that is open,
+  // from where the page is scrolled to.
+  function chooseFirst() {
+    const all = items(), open = all.filter(isOpen);
+    const node = open.find((one) => one.getBoundingClientRect().top >= 0) ?? open[0] ?? all[0];
+    if (!node) return;
+    focusItem(node);
+    say(`Chosen: ${node.getAttribute("aria-label")}. The next key judges it.`, false);
   }
 
   function move(step, sideways) {
@@ -413,6 +438,8 @@
     if (key === "z") return undo;
     if (suspect() && ["n", "ArrowRight"].includes(key)) return goNext;
     if (suspect() && ["p", "ArrowLeft"].includes(key)) return previous;
+    const judges = VERDICTS[key] || key === "t" || /^[0-9]$/.test(key);
+    if (list() && !node && (judges || (key === "Enter" && target === document.body))) return chooseFirst;
     if (!node || node.dataset.index === "") return null;
     if (VERDICTS[key]) return () => judge(node, { verdict: VERDICTS[key] });
     if (key === "t") return () => type(node);

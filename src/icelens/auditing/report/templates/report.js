@@ -219,7 +219,9 @@
     const tell = (n) => {
       const m = found(n), errors = count(m);
       const one = element("b", "", `about ${errors} wrong label${errors === "1" ? "" : "s"}`);
-      byId("budget-found").replaceChildren("you will find ", one, ` (${Math.round(100 * m / n)} % of what you look at).`);
+      // The share is that of the number that stands there: 18 of 29 are 62 %, whatever 18 was rounded from.
+      const part = Math.round(m) >= n ? "nearly all" : `${Math.round(100 * Math.round(m) / n)} %`;
+      byId("budget-found").replaceChildren("you will find ", one, ` (${part} of what you look at).`);
       const x = `${100 * Math.min(n / reach, 1)}%`, line = marker.querySelector("line");
       marker.setAttribute("visibility", n <= reach ? "visible" : "hidden");
       line.setAttribute("x1", x);
