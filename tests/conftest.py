@@ -1,5 +1,13 @@
+import os
+
 import pytest
 import torch
+from threadpoolctl import threadpool_limits
+
+# Two workers share two cores: threads of BLAS would wait for each other, here and in subprocesses.
+threadpool_limits(1)
+for library in ("OMP", "OPENBLAS", "MKL"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,7 @@
 """Several processes with gloo: every rank holds the same table, and it is that of one process."""
 
 import copy
+import gc
 import multiprocessing
 import os
 import sys
@@ -42,6 +43,7 @@ def in_group(rank, worker, ranks, folder, args):
     dist.init_process_group("gloo", f"file://{folder}/{group}", timedelta(seconds=60), ranks, rank)
     result = worker(rank, ranks, *args)
     dist.barrier()
+    gc.collect()  # a DDP model that outlives its group can wait for ever
     dist.destroy_process_group()
     torch.save(result, folder / f"{group}-{rank}.pt")
 

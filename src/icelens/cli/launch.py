@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +58,9 @@ def all_processes(timeout: timedelta | None = None) -> Iterator[None]:
         raise TrainingError(
             "another process ended or cannot be reached; the same command goes on from what is saved"
         ) from error
+    # DDP's models are cycles. One that outlives its group waits, holding Python's lock, for a thread of gloo
+    # that waits for that lock (seen with torch 2.13).
+    gc.collect()
     dist.destroy_process_group()
 
 

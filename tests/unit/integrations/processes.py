@@ -1,5 +1,6 @@
 """Several processes as torchrun starts them: one machine, gloo, a rank and a port in the environment."""
 
+import gc
 import multiprocessing.forkserver
 import os
 import signal
@@ -67,4 +68,5 @@ def in_rank(rank, place, worker, args, settings):
     torch.save(result, folder / f"{worker.__name__}-{rank}.pt")
     if dist.is_initialized():
         dist.barrier()
+        gc.collect()  # a DDP model that outlives its group can wait for ever
         dist.destroy_process_group()

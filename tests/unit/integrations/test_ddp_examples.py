@@ -1,6 +1,7 @@
 """The examples for DDP and for Accelerate run over two ranks, as torchrun starts them."""
 
 import contextlib
+import gc
 import io
 import re
 import runpy
@@ -17,9 +18,14 @@ def one_import():
     preload("icelens.losses", "accelerate", "sklearn.model_selection", *LATE)
 
 
+KEPT = []
+
+
 def printed(example):
     with contextlib.redirect_stdout(io.StringIO()) as said:
-        runpy.run_path(str(EXAMPLES / example))
+        # Kept until the process ends: a DDP model that is freed after its group can wait for ever.
+        gc.disable()
+        KEPT.append(runpy.run_path(str(EXAMPLES / example)))
     return said.getvalue()
 
 
