@@ -205,30 +205,41 @@ def plain_or_named(name: str, examples: int, classes: int) -> Callable[[Tensor, 
 
 
 def compare(
-    rows: dict[str, Callable[[], None]], rounds: int, repeats: int, device: torch.device
+    rows: dict[str, Callable[[], None]],
+    rounds: int,
+    repeats: int,
+    device: torch.device,
+    *,
+    base: str = BASE,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, dict[str, float]]:
-    """Run all rows `rounds` times in random order; print and return milliseconds and ratios."""
+    """Run all rows `rounds` times in random order; print and return milliseconds and ratios to the base."""
     times: dict[str, list[float]] = {name: [] for name in rows}
     for run in rows.values():
         for _ in range(3 if device.type == "cuda" else 1):
-            timed(run, repeats, device)
+            timed(run, repeats, device, clock)
     order = list(rows)
     for _ in range(rounds):
         random.shuffle(order)
         for name in order:
-            times[name].append(timed(rows[name], repeats, device))
-    return {name: report(name, times[name], times[BASE]) for name in rows}
+            times[name].append(timed(rows[name], repeats, device, clock))
+    return {name: report(name, times[name], times[base]) for name in rows}
 
 
-def timed(run: Callable[[], None], repeats: int, device: torch.device) -> float:
+def timed(
+    run: Callable[[], Any],
+    repeats: int,
+    device: torch.device,
+    clock: Callable[[], float] = time.perf_counter,
+) -> float:
     """Seconds per call."""
     wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
     wait()
-    start = time.perf_counter()
+    start = clock()
     for _ in range(repeats):
         run()
     wait()
-    return (time.perf_counter() - start) / repeats
+    return (clock() - start) / repeats
 
 
 def report(name: str, times: list[float], base: list[float]) -> dict[str, float]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import statistics
 import tempfile
 import threading
@@ -28,7 +27,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from loss import machine
+from loss import compare, machine, timed
 
 from icelens import FlightRecorder, ICELoss, read_dynamics
 from icelens.models import network
@@ -79,7 +78,9 @@ def in_a_step(device: torch.device, options: Any, folder: Path) -> dict[str, Any
                 "recorder, and C": trainer.step(partial(with_table.log, confidence=ice)),
             }
             print(f"\ntraining step, ResNet-18, {batch} images of 3 x 32 x 32, n = {options.rounds} rounds")
-            tables[str(batch)] = compare(rows, options.rounds, steps, device)
+            tables[str(batch)] = compare(
+                rows, options.rounds, steps, device, base=BASE, clock=clock_of(device)
+            )
             tables[str(batch)]["log alone"] = share(trainer, plain, tables[str(batch)][BASE]["milliseconds"])
     return tables
 
@@ -88,7 +89,9 @@ def share(trainer: Trainer, recorder: FlightRecorder, milliseconds: float) -> di
     """log() timed by itself, which the noise of whole steps does not hide, as a share of the plain loop."""
     logits = torch.randn(trainer.batch, 10, device=trainer.device)
     run = partial(recorder.log, logits, trainer.labels, trainer.order[: trainer.batch])
-    alone = 1000 * statistics.median(timed(run, 50, trainer.device) for _ in range(11))
+    alone = 1000 * statistics.median(
+        timed(run, 50, trainer.device, clock_of(trainer.device)) for _ in range(11)
+    )
     print(f"  log() alone        {alone:10.3f} ms, {alone / milliseconds:.3%} of the plain loop", flush=True)
     return {"milliseconds": alone, "share": alone / milliseconds}
 
@@ -124,42 +127,9 @@ class Trainer:
         return run
 
 
-def compare(
-    rows: dict[str, Callable[[], None]], rounds: int, repeats: int, device: torch.device
-) -> dict[str, dict[str, float]]:
-    """Run all rows `rounds` times in random order; print and return milliseconds and ratios."""
-    times: dict[str, list[float]] = {name: [] for name in rows}
-    for run in rows.values():
-        timed(run, repeats, device)
-    order = list(rows)
-    for _ in range(rounds):
-        random.shuffle(order)
-        for name in order:
-            times[name].append(timed(rows[name], repeats, device))
-    return {name: report(name, times[name], times[BASE]) for name in rows}
-
-
-def timed(run: Callable[[], Any], repeats: int, device: torch.device) -> float:
-    """Seconds per call: by the clock on CUDA, of all threads on a CPU."""
-    wait = torch.cuda.synchronize if device.type == "cuda" else lambda: None
-    now = time.perf_counter if device.type == "cuda" else time.process_time
-    wait()
-    start = now()
-    for _ in range(repeats):
-        run()
-    wait()
-    return (now() - start) / repeats
-
-
-def report(name: str, times: list[float], base: list[float]) -> dict[str, float]:
-    ratios = [mine / theirs for mine, theirs in zip(times, base, strict=True)]
-    low, middle, high = statistics.quantiles(ratios, n=4)
-    milliseconds = 1000 * statistics.median(times)
-    print(
-        f"  {name:18} {milliseconds:10.3f} ms   ratio {middle:7.4f}   (quartiles {low:.4f} to {high:.4f})",
-        flush=True,
-    )
-    return {"milliseconds": milliseconds, "ratio": middle, "lower": low, "upper": high}
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """The wall's on CUDA; on a CPU that of all threads, since the recorder has one of its own."""
+    return time.perf_counter if device.type == "cuda" else time.process_time
 
 
 def alone(device: torch.device, options: Any, folder: Path) -> dict[str, Any]:
@@ -172,8 +142,10 @@ def alone(device: torch.device, options: Any, folder: Path) -> dict[str, Any]:
         index = torch.randint(EXAMPLES, (batch,), device=device)
         with FlightRecorder(folder / f"{batch}-{classes}", EXAMPLES, buffer=1 << 21) as recorder:
             run = partial(recorder.log, logits, labels, index)
-            timed(run, 100, device)
-            low, middle, high = statistics.quantiles((timed(run, 100, device) for _ in range(30)), n=4)
+            clock = clock_of(device)
+            timed(run, 100, device, clock)
+            times = [timed(run, 100, device, clock) for _ in range(30)]
+            low, middle, high = statistics.quantiles(times, n=4)
             key = f"batch {batch}, K = {classes:,}"
             found[key] = {"microseconds": 1e6 * middle, "lower": 1e6 * low, "upper": 1e6 * high}
             print(f"  {key:24} {1e6 * middle:8.1f}   ({1e6 * low:.1f} to {1e6 * high:.1f})", flush=True)
@@ -188,7 +160,7 @@ def writing(device: torch.device, folder: Path) -> dict[str, float]:
         for _ in range(5):
             for index in torch.randperm(rows, device=device).split(batch):
                 recorder.log(torch.randn(batch, 10, device=device), index % 10, index)
-            seconds.append(timed(recorder.flush, 1, device))
+            seconds.append(timed(recorder.flush, 1, device, clock_of(device)))
     size = sum(path.stat().st_size for path in folder.iterdir()) / (5 * rows)
     low, middle, high = statistics.quantiles((second / rows * 1e6 for second in seconds), n=4)
     print(
