@@ -29,9 +29,11 @@ from icelens.auditing.ranking import (
     with_confidence,
 )
 from icelens.auditing.result import Audit
-from icelens.auditing.stages import Honest, honest_runs, whole_run
+from icelens.auditing.shared import runs_together
+from icelens.auditing.stages import Honest
 from icelens.data import Labelled
 from icelens.errors import InputError
+from icelens.ranks import Ranks
 from icelens.train.run import versions
 from icelens.train.task import choose_device
 
@@ -52,6 +54,9 @@ def audit_labelled(
 ) -> Audit:
     """Find the labels of a data set that are probably wrong.
 
+    Under torch.distributed every rank calls this and makes some of the runs; the first one judges, and it
+    alone reads and writes the two folders.
+
     Args:
         data: the examples with their given labels.
         seed: of networks, order and folds.
@@ -64,14 +69,17 @@ def audit_labelled(
     """
     if len(data.classes) < 2:
         raise InputError(f"{data.name}: only one class, '{data.classes[0]}'; there is nothing to tell apart")
-    started = time.perf_counter()
-    place = choose_device(device)
+    started, place, ranks = time.perf_counter(), choose_device(device), Ranks.here()
     inputs = read_inputs(data, place, backbone, cache)
     labels = torch.from_numpy(data.labels).to(place)
-    whole = whole_run(inputs, labels, len(data.classes), seed=seed, folder=stages)
-    honest = honest_runs(inputs, labels, len(data.classes), seed=seed, folder=stages)
-    about = about_audit(data, inputs, backbone, seed=seed, started=started)
-    return concluded(data, inputs, whole, honest, seed=seed, budget=budget, about=about, reviewed=reviewed)
+    runs = runs_together(inputs, labels, len(data.classes), ranks, seed=seed, folder=stages)
+
+    def judged() -> Audit:
+        assert runs is not None, "the first rank has them"
+        about = about_audit(data, inputs, backbone, seed=seed, started=started)
+        return concluded(data, inputs, *runs, seed=seed, budget=budget, about=about, reviewed=reviewed)
+
+    return ranks.of_first(judged)
 
 
 def read_inputs(

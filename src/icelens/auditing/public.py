@@ -11,7 +11,7 @@ from icelens.auditing.audit import audit_labelled
 from icelens.auditing.estimate import review_budgets
 from icelens.auditing.folder import AuditFolder
 from icelens.auditing.result import Audit, with_ranks
-from icelens.auditing.shared import audit_together, check_agreement
+from icelens.auditing.shared import check_agreement
 from icelens.errors import InputError
 from icelens.ranks import Ranks
 from icelens.train.task import choose_device
@@ -44,15 +44,14 @@ def run_audit(
     ranks = Ranks.here()
     how: dict[str, Any] = {"seed": seed, "device": device, "backbone": backbone, "budget": budget}
     check_agreement(data, how, ranks)
-    make = audit_labelled if ranks.count == 1 else audit_together
     if out is None:
-        return _ranked(make(data, **how))
+        return _ranked(audit_labelled(data, **how))
     folder = AuditFolder(out)
     if ranks.is_first:
         folder.start({"seed": seed, "backbone": None if backbone is None else str(backbone)}, data, source)
     if not ranks.of_first(lambda: folder.finished):
         cache = folder.path.parent / "embeddings"
-        audited = _ranked(make(data, **how, stages=folder.stages, cache=cache, reviewed=True))
+        audited = _ranked(audit_labelled(data, **how, stages=folder.stages, cache=cache, reviewed=True))
         if ranks.is_first:
             folder.write(audited)
     return ranks.of_first(lambda: _read(folder, data, budget, report=report))

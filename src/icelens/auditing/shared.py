@@ -1,8 +1,7 @@
-"""An audit over several ranks: each makes some of its runs, and what is found is what one process finds."""
+"""The runs of an audit over several ranks: each makes some, and what is found is what one process finds."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,11 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from icelens.auditing.audit import about_audit, concluded, read_inputs
 from icelens.auditing.fit import Fit
 from icelens.auditing.folder import fingerprint
 from icelens.auditing.inputs import Inputs
-from icelens.auditing.result import Audit
 from icelens.auditing.stages import (
     ARRAYS,
     Honest,
@@ -28,10 +25,8 @@ from icelens.auditing.stages import (
     whole_run,
 )
 from icelens.data import Labelled
-from icelens.errors import InputError
 from icelens.ranks import Ranks, dealt_out
 from icelens.train.distributed import check_device
-from icelens.train.task import choose_device
 
 
 def check_agreement(data: Labelled, settings: dict[str, object], ranks: Ranks) -> None:
@@ -45,39 +40,6 @@ def check_agreement(data: Labelled, settings: dict[str, object], ranks: Ranks) -
         ranks.agree("options and data", (settings, fingerprint(same)))
 
 
-def audit_together(
-    data: Labelled,
-    *,
-    seed: int = 0,
-    device: str = "auto",
-    backbone: str | Path | None = None,
-    budget: int | None = None,
-    stages: Path | None = None,
-    cache: Path | None = None,
-    reviewed: bool = False,
-) -> Audit:
-    """What `audit_labelled` finds; every rank makes some of the runs, and the first one judges.
-
-    The arguments are those of `audit_labelled`. Only the first rank reads and writes the two folders.
-    """
-    if len(data.classes) < 2:
-        raise InputError(f"{data.name}: only one class, '{data.classes[0]}'; there is nothing to tell apart")
-    started, place, ranks = time.perf_counter(), choose_device(device), Ranks.here()
-    inputs = read_inputs(data, place, backbone, cache)
-    labels = torch.from_numpy(data.labels).to(place)
-    runs = runs_together(inputs, labels, len(data.classes), ranks, seed=seed, folder=stages)
-
-    def judged() -> Audit:
-        assert runs is not None, "the first rank has them"
-        whole, honest = runs
-        about = about_audit(data, inputs, backbone, seed=seed, started=started)
-        return concluded(
-            data, inputs, whole, honest, seed=seed, budget=budget, about=about, reviewed=reviewed
-        )
-
-    return ranks.of_first(judged)
-
-
 def runs_together(
     inputs: Inputs, labels: Tensor, classes: int, ranks: Ranks, *, seed: int, folder: Path | None
 ) -> tuple[Fit, Honest | None] | None:
@@ -85,6 +47,9 @@ def runs_together(
 
     Each rank makes one at a time. The first one keeps them, so that an audit that was stopped goes on.
     """
+    if ranks.count == 1:
+        whole = whole_run(inputs, labels, classes, seed=seed, folder=folder)
+        return whole, honest_runs(inputs, labels, classes, seed=seed, folder=folder)
     with TemporaryDirectory() as scratch:
         kept = Path(scratch) if folder is None else folder
         runs = runs_of(inputs, labels, classes, seed)
