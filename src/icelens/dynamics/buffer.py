@@ -17,6 +17,8 @@ from torch import Tensor
 
 Array = NDArray[Any]
 
+STAGED_BYTES = 1 << 22  # of logits that wait in a buffer
+
 
 class Step(NamedTuple):
     """What the host knows of a step."""
@@ -29,10 +31,11 @@ class Step(NamedTuple):
 
 
 class Buffer:
-    """Room for so many rows, 40 bytes each.
+    """Room for so many rows, 40 bytes each, and for some MiB of logits.
 
     What can be derived later is not computed in the step, where each operation is a launch: margin, guess,
-    cross entropy and probability follow from two log-probabilities and the class of the second.
+    cross entropy and probability follow from two log-probabilities and the class of the second. These too
+    wait: a step only copies its logits, and `settle` reduces those of many steps at once.
 
     Args:
         capacity: rows.
@@ -53,12 +56,13 @@ class Buffer:
             self.index = room(torch.int64, on=index_device)
             self.losses = room(torch.float32)
             self.confidence = room(torch.float32)
+        self.staged: Tensor | None = None  # the logits of the rows from `settled` on
         self.capacity, self.first = capacity, 0
         self.clear(0)
 
     def clear(self, first: int) -> None:
         """Forget all rows; the next step has this number."""
-        self.first, self.count = first, 0
+        self.first, self.count, self.settled = first, 0, 0
         self.steps: list[Step] = []
 
     def takes(self, rows: int, device: torch.device, index_device: torch.device) -> bool:
@@ -80,20 +84,54 @@ class Buffer:
         """Add the rows of one step; all tensors are (batch,) but the logits."""
         rows, classes = logits.shape
         here = slice(self.count, self.count + rows)
-        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
-        log_p = F.log_softmax(logits.detach(), -1, dtype=wide).to(torch.float32)
-        # A label that is no class would end the process on CUDA; here it waits to be told when it is written.
-        own = labels.clamp(0, classes - 1)[:, None]
-        torch.gather(log_p, 1, own, out=self.log_p[here])
-        torch.max(log_p.scatter_(1, own, -math.inf), 1, out=(self.rival_log_p[here], self.rivals[here]))
         for column, values in (
             (self.labels, labels), (self.index, index), (self.losses, loss), (self.confidence, confidence)
         ):  # fmt: skip
             if values is not None:
                 # To a CPU, a copy that does not block can be read before it has arrived.
-                column[here].copy_(values.detach(), non_blocking=column.device.type != "cpu")
+                column[here].copy_(values, non_blocking=column.device.type != "cpu")
+        self._stage(logits)
         self.count += rows
         self.steps.append(Step(rows, classes, epoch, loss is not None, confidence is not None))
+
+    def _stage(self, logits: Tensor) -> None:
+        """Copy the logits behind those that wait, or reduce them at once if two such batches have no room."""
+        rows, staged = len(logits), self._room_for(logits)
+        at_once = 2 * rows > len(staged)
+        if at_once or self.count - self.settled + rows > len(staged):
+            self.settle()
+        if at_once:
+            self._settle(logits)
+        else:
+            start = self.count - self.settled
+            staged[start : start + rows].copy_(logits)
+
+    def _room_for(self, logits: Tensor) -> Tensor:
+        """Where logits of this width and type wait."""
+        classes, staged = logits.shape[1], self.staged
+        if staged is None or staged.shape[1] != classes or staged.dtype != logits.dtype:
+            self.settle()
+            rows = min(self.capacity, STAGED_BYTES // (classes * logits.element_size()))
+            with torch.inference_mode(False):
+                staged = torch.empty((rows, classes), dtype=logits.dtype, device=logits.device)
+            self.staged = staged
+        return staged
+
+    def settle(self) -> None:
+        """Reduce the logits that wait; on CUDA this, too, only launches."""
+        if self.staged is not None and self.settled < self.count:
+            self._settle(self.staged[: self.count - self.settled])
+
+    def _settle(self, logits: Tensor) -> None:
+        """Reduce the logits of the first rows that are not settled, whose labels are here."""
+        here = slice(self.settled, self.settled + len(logits))
+        wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        log_p = F.log_softmax(logits, -1, dtype=wide).to(torch.float32)
+        # A label that is no class would end the process on CUDA; here it waits to be told when it is written.
+        own = self.labels[here].clamp(0, logits.shape[1] - 1)[:, None]
+        torch.gather(log_p, 1, own, out=self.log_p[here])
+        torch.max(log_p.scatter_(1, own, -math.inf), 1, out=(self.rival_log_p[here], self.rivals[here]))
+        self.settled += len(logits)
 
     def on_host(self) -> dict[str, Array]:
         """All rows as arrays; waits for a copy from the device, and on a CPU copies nothing."""

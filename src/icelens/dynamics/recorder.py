@@ -101,7 +101,6 @@ class FlightRecorder:
         if self._closed:
             raise TrainingError("the recorder is closed; log() belongs inside its with block")
         labels = check_batch(logits, labels, index=index, ignore_index=self.ignore_index)
-        labels = labels.to(logits.device, non_blocking=logits.device.type != "cpu")
         self._check(logits, labels, index, loss)
         confidence = self._confidence(confidence, logits, index)
         rows, devices = len(labels), (logits.device, index.device)

@@ -36,6 +36,7 @@ class Writer:
     def write(self, buffer: Buffer) -> None:
         """Begin to write a buffer, which must not be changed until the next call has returned."""
         self.wait()
+        buffer.settle()
         device = buffer.labels.device
         arrived = torch.cuda.current_stream(device).record_event() if device.type == "cuda" else None
         self._pending = self._thread.submit(self._write, buffer, arrived)

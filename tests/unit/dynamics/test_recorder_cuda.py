@@ -1,5 +1,8 @@
 """The recorder on CUDA: the same rows as on a CPU, and no step that waits for the device."""
 
+import warnings
+from contextlib import contextmanager
+
 import pandas as pd
 import pytest
 import torch
@@ -23,6 +26,18 @@ def rows(folder):
     return pd.read_parquet(folder).sort_values("step", kind="stable").reset_index(drop=True)
 
 
+@contextmanager
+def waits_are_errors():
+    """The mode is one of the process: left on, it would fail the tests that come after."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Synchronization debug mode is a prototype")
+        try:
+            torch.cuda.set_sync_debug_mode("error")
+            yield
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+
+
 @pytest.mark.parametrize("index_device", ["cpu", "cuda"])
 @pytest.mark.parametrize("buffer", [300, 1 << 20])
 def test_rows_are_those_of_a_cpu(tmp_path, index_device, buffer):
@@ -42,7 +57,8 @@ def test_rows_are_those_of_a_cpu(tmp_path, index_device, buffer):
 
 @pytest.mark.parametrize("index_device", ["cpu", "cuda"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_step_does_not_wait_for_the_device(tmp_path, index_device, dtype):
+def test_a_step_does_not_wait_for_the_device(tmp_path, monkeypatch, index_device, dtype):
+    monkeypatch.setattr("icelens.dynamics.buffer.STAGED_BYTES", 1 << 14)  # logits of three or six steps
     loss_fn = ICELoss(EXAMPLES, device="cuda")
     given = [
         (logits.cuda().to(dtype), labels.cuda(), index.to(index_device))
@@ -51,12 +67,9 @@ def test_a_step_does_not_wait_for_the_device(tmp_path, index_device, dtype):
     with FlightRecorder(tmp_path, EXAMPLES) as recorder:
         recorder.log(*given[0])
         torch.cuda.synchronize()
-        torch.cuda.set_sync_debug_mode("error")
-        try:
+        with waits_are_errors():
             for batch in given[1:]:
                 recorder.log(*batch, loss=batch[0][:, 0], confidence=loss_fn)
-        finally:
-            torch.cuda.set_sync_debug_mode("default")
     assert len(rows(tmp_path)) == 3 * EXAMPLES
 
 
