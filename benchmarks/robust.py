@@ -35,7 +35,7 @@ from icelens.train.predict import log_probabilities
 from icelens.train.recipe import Recipe, make_recipe
 from icelens.train.task import Task, choose_device, prepare
 
-METHODS = ("cross_entropy", "gce", "elr", "sop", "ice_linear", "ice_power")
+METHODS = ("cross_entropy", "gce", "elr", "sop", "ice_linear", "ice_power", "ice_held")
 # ELR's and SOP's papers have other settings for CIFAR-100.
 SETTINGS = {
     ("elr", "cifar100"): {"strength": 7.0, "beta": 0.9},

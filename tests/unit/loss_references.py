@@ -221,6 +221,68 @@ def _(problem: Problem, state: Any, step_size: float, start: float, label_smooth
     return ice(problem, start, label_smoothing, visit)
 
 
+@reference("ice_held")
+def _(problem: Problem, state: Any, **settings: float) -> Step:
+    """The docstrings of ChannelLoss and HeldLoss."""
+    n, k, decay = problem.examples, problem.classes, settings["decay"]
+    strongest = settings["hold"] * max(1.0, math.log10(k))
+    v, leader, share = [math.log(9)] * n, [0] * n, [0.0] * n
+    flipped = [[0.0 if a == b else 0.1 / (k - 1) / k for b in range(k)] for a in range(k)]
+    stayed = [0.9 / k] * k
+    seen = {"rows": 0, "steps": 0, "contradicted": 1.0}
+
+    def average(p: Row, i: int) -> Row:
+        whole = 1 - decay ** (seen["rows"] // n) if share[i] > 0 else 0.0
+        rest = max(0.0, whole - share[i]) / (1 - p[leader[i]])
+        before = [share[i] if a == leader[i] else rest * p_a for a, p_a in enumerate(p)]
+        return [
+            decay * before_a + (1 - decay) * p_a / sum(p) for before_a, p_a in zip(before, p, strict=True)
+        ]
+
+    def kept(y: int) -> float:
+        whole = sum(stayed) / (sum(stayed) + sum(map(sum, flipped)))
+        imagined = 0.02 / k
+        return (stayed[y] + imagined * whole) / (stayed[y] + sum(flipped[y]) + imagined)
+
+    def channel(a: int, y: int) -> float:
+        return 0.0 if a == y else (flipped[a][y] + 1e-5) / (sum(flipped[a]) + 1e-5 * (k - 1))
+
+    def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
+        clamped = [[min(max(p_k, 1e-4), 1 - 1e-4) for p_k in softmax(z)] for z in outputs]
+        averages = [average(p, i) for p, i in zip(clamped, index, strict=True)]
+        everyone = min(1.0, (seen["contradicted"] / settings["doubt"]) ** 2)
+        losses, moves, moved, remained = [], [], [[0.0] * k for _ in range(k)], [0.0] * k
+        for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
+            c = 1 / (1 + math.exp(-v[i]))
+            weight = strongest * (everyone + (1 - everyone) * (1 - c))
+            inner = min(sum(t_a * p_a for t_a, p_a in zip(t, p, strict=True)), 1 - 1e-4)
+            losses.append(-log_softmax(z)[y] + weight * math.log(1 - inner))
+            believed = [t_a / sum(t) for t_a in t]
+            by_flip = [t_a * channel(a, y) for a, t_a in enumerate(believed)]
+            r = c * believed[y] / (c * believed[y] + (1 - c) * sum(by_flip) + 1e-12)
+            moves.append(settings["step_size"] * (r - c))
+            right = kept(y)
+            q = right * believed[y] + (1 - right) * sum(by_flip) + 1e-12
+            remained[y] += right * believed[y] / q / len(labels)
+            for a in range(k):
+                moved[a][y] += (1 - right) / q * by_flip[a] / len(labels)
+        leading = [max(range(k), key=lambda a, t=t: t[a]) for t in averages]
+        wrong = sum(a != y for a, y in zip(leading, labels, strict=True)) / len(labels)
+        seen["contradicted"] += max(0.02, 1 / (seen["steps"] + 1)) * (wrong - seen["contradicted"])
+        for t, a, i, move in zip(averages, leading, index, moves, strict=True):
+            leader[i], share[i], v[i] = a, t[a], v[i] + move
+        seen["rows"] += len(labels)
+        seen["steps"] += 1
+        rate = max(0.02, 1 / (seen["steps"] + 1))
+        for a in range(k):
+            stayed[a] += rate * (remained[a] - stayed[a])
+            for y in range(k):
+                flipped[a][y] += rate * (moved[a][y] - flipped[a][y])
+        return losses
+
+    return step
+
+
 @reference("elr")
 def _(problem: Problem, state: Any, strength: float, beta: float) -> Step:
     """Liu et al. 2020, Eq. 6 with the targets of Eq. 9, and the authors' bounds on p."""

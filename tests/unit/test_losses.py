@@ -65,6 +65,8 @@ REFUSED = [
     ("dac", {"alpha_final": -1.0}, "loss 'dac': alpha_final must be finite and at least 0, got -1.0"),
     ("elr", {"beta": 2}, "loss 'elr': beta must lie in [0, 1], got 2"),
     ("elr", {"strength": -3}, "loss 'elr': strength must be finite and at least 0, got -3"),
+    ("ice_held", {"decay": 1}, "loss 'ice_held': decay must lie in [0, 1), got 1"),
+    ("ice_held", {"doubt": -0.1}, "loss 'ice_held': doubt must lie in [0, 1], got -0.1"),
     ("sop", {"scale": -1e-8}, "loss 'sop': scale must be finite and at least 0, got -1e-08"),
     ("sop", {"step_u": "1"}, "loss 'sop': step_u must be a number, got '1'"),
     ("sop", {"floor": 1.0}, "loss 'sop': floor must lie in [0, 1), got 1.0"),
@@ -109,6 +111,7 @@ def test_settings_that_a_method_lists_are_those_published():
         "sce": {"alpha": 0.1, "beta": 1.0, "log_zero": -4.0},
         "elr": {"strength": 3.0, "beta": 0.7},
         "sop": {"step_u": 10 / 128, "step_v": 10 / 128, "scale": 1e-8, "floor": 1e-4},
+        "ice_held": {"hold": 3.0, "decay": 0.7, "doubt": 0.1, "step_size": 1.0},
         "ice_linear": {"step_size": 1.0, "start": 0.0, "label_smoothing": 0.0},
         "ice_power": {"step_size": 1.0, "start": 0.0, "label_smoothing": 0.0},
     }

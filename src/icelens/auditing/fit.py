@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from icelens import progress
-from icelens.auditing.channel import ChannelLoss
-from icelens.auditing.held import HeldLoss
 from icelens.auditing.inputs import Inputs, Plan, SparseLinear
 from icelens.errors import TrainingError, unknown
+from icelens.losses import ChannelLoss, HeldLoss
 from icelens.train.capture import CapturedStep, in_place, side_stream
 from icelens.train.loop import epoch_order
 from icelens.train.predict import mixed_precision
@@ -89,8 +88,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     rows = everything if rows is None else rows.cpu()
     torch.manual_seed(seed)
     network = inputs.network(classes).to(labels.device)
-    kind = HeldLoss if inputs.memorises else ChannelLoss
-    channel = kind(len(labels), classes).to(labels.device) if loss == "channel" else None
+    channel = _channel(inputs, len(labels), classes).to(labels.device) if loss == "channel" else None
     visits = torch.zeros(len(labels), classes, device=labels.device) if keep else None
     run = _Run(inputs, labels, network, channel, plan or inputs.plan(), visits=visits)
     history = _History(channel, rows, seed)
@@ -107,6 +105,11 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         None if visits is None else F.log_softmax(visits / run.counted_epochs, -1).cpu().numpy(),
         {name: value.cpu() for name, value in network.state_dict().items()} if keep else None,
     )
+
+
+def _channel(inputs: Inputs, examples: int, classes: int) -> ChannelLoss:
+    """The loss of a run that finds wrong labels, of the form that fits the network."""
+    return HeldLoss(examples, classes, doubt=0.0) if inputs.memorises else ChannelLoss(examples, classes)
 
 
 class _Run:

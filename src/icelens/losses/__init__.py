@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from icelens.errors import InputError, unknown
 from icelens.losses.abstain import DACLoss, abstaining_cross_entropy
+from icelens.losses.channel import ChannelLoss
+from icelens.losses.held import HeldLoss
 from icelens.losses.instance import ICELoss
 from icelens.losses.instance_wide import ELRLoss, SOPLoss
 from icelens.losses.pointwise import (
@@ -41,9 +43,12 @@ from icelens.losses.transition import ForwardLoss, forward_correction, noise_ada
 
 __all__ = [
     "LOSSES",
+    "WITH_CONFIDENCES",
+    "ChannelLoss",
     "DACLoss",
     "ELRLoss",
     "ForwardLoss",
+    "HeldLoss",
     "ICELoss",
     "Method",
     "Pointwise",
@@ -63,6 +68,9 @@ __all__ = [
     "start_adaptation",
     "symmetric_cross_entropy",
 ]
+
+# Losses with a confidence for each example: `confidence()`, which moves by `step_size`.
+WITH_CONFIDENCES = (ICELoss, ChannelLoss)
 
 
 @dataclass(frozen=True)
@@ -192,6 +200,12 @@ LOSSES: dict[str, Method] = {
     ),
     "ice_power": Method(
         "ICE-POW", "−log(p_y^C / Σ_k p_k^C)", "Zhang and Sugiyama, 2021", "4 bytes", **_ice("power")
+    ),
+    "ice_held": Method(
+        "ICE-HELD", "−log p_y + w·log(1 − ⟨t, p⟩)", "icelens, after Liu et al., 2020",
+        "8 bytes (K·K for all)",
+        ranges={"hold": AT_LEAST_0, "decay": BELOW_ONE, "doubt": SHARE, "step_size": AT_LEAST_0},
+        cross_entropy_at={"hold": 0.0}, mixes=False, **_per_class_rows(HeldLoss),
     ),
     "sce": Method(
         "Symmetric cross entropy", "−α·log p_y − β·A·(1 − p_y)", "Wang et al., 2019", "none",

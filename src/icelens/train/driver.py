@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from icelens.data import Split
-from icelens.losses import ICELoss, find_method
+from icelens.losses import WITH_CONFIDENCES, find_method
 from icelens.ranks import Ranks
 from icelens.train.checkpoint import NAME as CHECKPOINT
 from icelens.train.checkpoint import load_checkpoint, save_checkpoint
@@ -118,7 +118,7 @@ def examples_table(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
         "p_label": log_p.gather(1, labels[:, None]).squeeze(1).exp().numpy(),
         "held_out": torch.isin(torch.arange(len(labels)), task.valid_rows).numpy(),
     }
-    if isinstance(state.loss, ICELoss):
+    if isinstance(state.loss, WITH_CONFIDENCES):
         confidence = state.loss.confidence().cpu()
         confidence[task.valid_rows] = torch.nan  # never visited, so nothing is known
         columns["confidence"] = confidence.numpy()

@@ -15,7 +15,15 @@ from torch import Tensor, nn
 
 from icelens import progress
 from icelens.errors import InputError, TrainingError
-from icelens.losses import LOSSES, ICELoss, Method, Problem, find_method, make_loss, start_adaptation
+from icelens.losses import (
+    LOSSES,
+    WITH_CONFIDENCES,
+    Method,
+    Problem,
+    find_method,
+    make_loss,
+    start_adaptation,
+)
 from icelens.models import Classifier, network
 from icelens.ranks import ALONE, Ranks
 from icelens.train.averaging import move_average, start_average
@@ -133,7 +141,7 @@ def advance(
                 evaluated(state)
                 tick(0, note=f"loss {mean_loss:.3f}  test {state.metrics[-1]['test_accuracy']:.1%}")
             tick(1)
-    if isinstance(state.loss, ICELoss):
+    if isinstance(state.loss, WITH_CONFIDENCES):
         state.loss.step_size = base_step
     return state
 
@@ -184,7 +192,7 @@ def evaluate(recipe: Recipe, task: Task, state: State, mean_loss: float) -> None
 
 def record(state: State) -> None:
     """Keep the confidences of this moment, where the loss has any, on the rank that writes them."""
-    if isinstance(state.loss, ICELoss) and state.ranks.is_first:
+    if isinstance(state.loss, WITH_CONFIDENCES) and state.ranks.is_first:
         state.snapshots.append((state.iteration, state.loss.confidence().cpu()))
 
 
@@ -195,7 +203,7 @@ def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) ->
     rate = recipe.learning_rate * rate_factor(recipe, iteration, state.iterations)
     for group in state.optimizer.param_groups:
         group["lr"] = place(group["lr"], rate)
-    if isinstance(state.loss, ICELoss):
+    if isinstance(state.loss, WITH_CONFIDENCES):
         size = base_step * confidence_factor(recipe, iteration, state.iterations)
         state.loss.step_size = place(state.loss.step_size, size)
     if recipe.mixup:

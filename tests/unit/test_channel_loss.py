@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from icelens.auditing.channel import ChannelLoss
+from icelens.losses.channel import ChannelLoss
 
 N, K, BATCH = 12, 4, 6
 

@@ -5,9 +5,10 @@ import torch
 import torch.nn.functional as F
 
 from icelens.auditing.fit import fit
-from icelens.auditing.held import HeldLoss
 from icelens.auditing.inputs import Features, Plan
+from icelens.errors import IndexRangeError
 from icelens.losses import ELRLoss
+from icelens.losses.held import HeldLoss
 
 N = 40
 
@@ -20,7 +21,7 @@ def visits(classes, count, seed=0):
 
 def test_with_two_classes_it_is_elr_with_its_whole_table():
     labels, batches = visits(2, 8)
-    held, elr = HeldLoss(N, 2), ELRLoss(N, 2)
+    held, elr = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2)
     index = torch.arange(N)
     for logits in batches:
         ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
@@ -66,6 +67,58 @@ def test_without_hold_it_is_cross_entropy_and_evaluation_changes_nothing():
     held.eval()(logits, labels, index)
     for name, value in held.state_dict().items():
         torch.testing.assert_close(value, before[name], rtol=0, atol=0)
+
+
+def test_the_second_term_pulls_with_what_was_believed_held_fixed():
+    classes = 5
+    labels, batches = visits(classes, 4)
+    held, index = HeldLoss(N, classes, doubt=0.0, reduction="sum").double(), torch.arange(N)
+    for logits in batches:
+        held(logits.double().requires_grad_(), labels, index)
+    logits = logits.double().requires_grad_()
+    p = logits.softmax(1)
+    t = held._average(p.detach().clamp(1e-4, 1 - 1e-4), index)
+    # d log(1 − ⟨t, p⟩) / dz = −p ∘ (t − ⟨t, p⟩) / (1 − ⟨t, p⟩)
+    inner = (t * p).sum(1, keepdim=True)
+    wanted = p - F.one_hot(labels, classes) - 3 * p * (t - inner) / (1 - inner)
+    held.eval()(logits, labels, index).backward()
+    torch.testing.assert_close(logits.grad, wanted.detach(), atol=1e-9, rtol=1e-6)
+
+
+def test_more_classes_are_held_harder():
+    few, many = HeldLoss(1, 2, doubt=0.0), HeldLoss(1, 100, doubt=0.0)
+    assert few._weight(torch.tensor([0])).item() == pytest.approx(3.0)
+    assert many._weight(torch.tensor([0])).item() == pytest.approx(6.0)
+
+
+def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts():
+    classes, rows = 4, 400
+    true = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(0))
+    labels = torch.where(torch.arange(rows) < 8, (true + 1) % classes, true)  # 2 % wrong
+    held, index = HeldLoss(rows, classes), torch.arange(rows)
+    assert held._weight(index).unique().item() == 3.0  # as long as nothing is known, all are held
+    for _ in range(40):
+        held((8.0 * F.one_hot(true, classes)).requires_grad_(), labels, index)
+    assert held.contradicted.item() == pytest.approx(0.02, abs=0.001)
+    weight = held._weight(index)
+    assert weight[:8].min() > 2.5
+    assert weight[8:].max() < 0.3
+
+
+def test_a_first_visit_in_a_later_epoch_knows_of_no_belief():
+    held, logits = HeldLoss(4, 3, doubt=0.0), torch.tensor([[0.0, 2.0, 1.0]])
+    for _ in range(3):
+        held(torch.randn(3, 3).requires_grad_(), torch.tensor([0, 1, 2]), torch.tensor([0, 1, 2]))
+    held(logits.requires_grad_(), torch.tensor([0]), torch.tensor([3]))
+    p = logits.softmax(1)[0].clamp(1e-4, 1 - 1e-4)
+    assert held.leader[3] == 1
+    assert held.share[3].item() == pytest.approx(0.3 * p[1].item(), rel=1e-3)
+
+
+def test_an_index_outside_of_the_data_is_told():
+    held = HeldLoss(4, 3)
+    with pytest.raises(IndexRangeError, match="index 4 is not a row"):
+        held(torch.zeros(1, 3, requires_grad=True), torch.tensor([0]), torch.tensor([4]))
 
 
 def test_confidences_and_the_share_of_right_labels_come_from_what_was_believed():

@@ -1,0 +1,130 @@
+"""ICE that is held to its beliefs: for networks that would learn wrong labels by heart."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from icelens.errors import InputError
+from icelens.losses.channel import ChannelLoss
+from icelens.losses.reduction import check_batch, reduced
+from icelens.transforms import wide
+
+_EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
+
+
+class HeldLoss(ChannelLoss):
+    """−log p_y + w·log(1 − ⟨t, p⟩):  t is what the model has been believing of the example.
+
+    t is the moving average of the model's predictions of an example over its visits, as in early-learning
+    regularisation (Liu et al., 2020). A network learns right labels first; the second term then holds it to
+    what it believed, while cross entropy alone would go on to the wrong labels. Of t, which has K entries, an
+    example keeps two numbers, its leading class and the share of that; the rest is spread as the model
+    spreads it now.
+
+    C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
+    against what was believed of it. With C they are 8 bytes an example.
+
+    The data says how much holding it needs. With d the share of labels that are not the leading class, and
+    g = min(1, (d / doubt)²), the weight of an example is w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)].
+    Where few labels are contradicted, only they are held back; the loss of the others is cross entropy.
+
+    Args:
+        examples: the number of training examples.
+        classes: K, at least 2.
+        hold: weight of the second term with up to ten classes. 3 is that of Liu et al. for CIFAR-10. From 2
+            on it outweighs the pull of a wrong label on a model that is sure of another class.
+        decay: of the average t over visits; 0.7 is theirs.
+        doubt: the share of contradicted labels from which on all are held; 0 holds them always.
+        step_size: how far one visit moves a confidence logit.
+        reduction: "mean", "sum" or "none".
+    """
+
+    leader: Tensor
+    share: Tensor
+    visits: Tensor
+    contradicted: Tensor
+
+    def __init__(
+        self,
+        examples: int,
+        classes: int,
+        *,
+        hold: float = 3.0,
+        decay: float = 0.7,
+        doubt: float = 0.1,
+        step_size: float = 1.0,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(examples, classes, belief=0.0, step_size=step_size)
+        self.hold, self.decay, self.doubt, self.reduction = hold, decay, doubt, reduction
+        code = torch.int16 if classes < 2**15 else torch.int32
+        self.register_buffer("leader", torch.zeros(examples, dtype=code))
+        self.register_buffer("share", torch.zeros(examples, dtype=torch.float16))
+        self.register_buffer("visits", torch.zeros((), dtype=torch.float64))  # of an example, on average
+        self.register_buffer("contradicted", torch.ones(()))  # d: at first nothing is known
+
+    def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
+        """The loss of a batch; while training it also remembers what is believed of it."""
+        learning = self.training and torch.is_grad_enabled()
+        labels = check_batch(logits, labels, columns=len(self.stayed), index=index)
+        plain = F.cross_entropy(wide(logits), labels, reduction="none")
+        if index is None:
+            if learning:
+                raise InputError(
+                    "HeldLoss needs the index of each training example; leave it out only for other data, "
+                    "in eval() or under torch.no_grad()"
+                )
+            return reduced(plain, self.reduction)
+        self.to(logits.device)
+        self.table.follow(logits.device)
+        rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
+        p = wide(logits).softmax(-1).clamp(_EDGE, 1 - _EDGE)
+        with torch.no_grad():
+            believed = self._average(p, rows)
+            weight = self._weight(rows)
+            if learning and len(labels):
+                self._remember(believed, labels, rows)
+                self._measure(believed / believed.sum(1, keepdim=True), labels, rows, movable)
+        held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
+        return reduced(plain + weight * held, self.reduction)
+
+    def _average(self, p: Tensor, rows: Tensor) -> Tensor:
+        """t with this visit in it, (batch, classes); it sums to less than one in the first visits."""
+        leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
+        # Visits are a sum of fractions, which may fall short of a whole number by a rounding error.
+        whole = torch.where(share > 0, 1 - self.decay ** (self.visits + 1e-6).floor(), 0.0).to(p)
+        rest = (whole - share).clamp_min(0) / (1 - p.gather(1, leader))
+        before = (rest * p).scatter(1, leader, share)
+        return self.decay * before + (1 - self.decay) * p / p.sum(1, keepdim=True)
+
+    def _weight(self, rows: Tensor) -> Tensor:
+        """w of the examples."""
+        most = self.hold * max(1.0, math.log10(len(self.stayed)))
+        if not self.doubt:
+            return torch.full_like(self.table.v[rows], most)
+        everyone = (self.contradicted / self.doubt).square().clamp(max=1)
+        return most * (everyone + (1 - everyone) * (1 - torch.sigmoid(self.table.read(rows))))
+
+    def _remember(self, believed: Tensor, labels: Tensor, rows: Tensor) -> None:
+        share, leader = believed.max(1)
+        self.leader[rows], self.share[rows] = leader.to(self.leader), share.to(self.share)
+        self.visits += len(rows) / len(self.leader)
+        now = (leader != labels).to(self.contradicted).mean()
+        self.contradicted.lerp_(now, self._rate())
+
+    def _measure(self, believed: Tensor, labels: Tensor, rows: Tensor, movable: Tensor) -> None:
+        """Let the confidences of the batch, F and `kept` follow the labels as seen from the beliefs."""
+        confidence = torch.sigmoid(self.table.read(rows))
+        own = believed.gather(1, labels[:, None]).squeeze(1)
+        from_class = believed * self.channel.T[labels]
+        by_flip = from_class.sum(1)
+        stayed = confidence * own
+        r = stayed / (stayed + (1 - confidence) * by_flip + 1e-12)
+        self.table.update(rows, self.step_size * (r - confidence), movable)
+        kept = self.kept[labels]
+        q = kept * own + (1 - kept) * by_flip + 1e-12
+        self._count(labels, kept * own / q, ((1 - kept) / q)[:, None] * from_class)
