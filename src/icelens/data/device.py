@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from icelens.data.distort import distorted
 from icelens.data.examples import Examples
 from icelens.errors import IndexRangeError, InputError, unknown
 
@@ -57,6 +58,18 @@ class OnDevice:
         Of the index `part` alone is gathered, as ranks share a batch. Augmentation is drawn for all of it,
         so that each row gets what it would get in one process.
         """
+        inputs, index = self._gathered(index, part)
+        return self._scale(inputs), self.labels[index], index
+
+    def distorted(self, index: Tensor, share: float) -> Tensor:
+        """The inputs of an index as `batch` makes them, and about this share of them strongly augmented."""
+        inputs = self._gathered(index, slice(None))[0].float() / 255
+        draws = torch.rand(len(inputs), generator=self.generator, device=_home(self.generator, inputs))
+        chosen = (draws < share).to(inputs.device)[:, None, None, None]
+        return self._normalised(torch.where(chosen, distorted(inputs, self.generator), inputs))
+
+    def _gathered(self, index: Tensor, part: slice | Tensor) -> tuple[Tensor, Tensor]:
+        """The inputs of a part of an index as they are stored, augmented; and that part."""
         self._check(index)
         index = index.to(self.labels.device)
         drawn = None
@@ -67,7 +80,7 @@ class OnDevice:
         if drawn is not None:
             down, right, flip = drawn
             inputs = crop_flip(inputs, down[part], right[part], flip[part])
-        return self._scale(inputs), self.labels[index], index
+        return inputs, index
 
     def plain(self, index: Tensor) -> Tensor:
         """The inputs of an index as float and without augmentation, for evaluation."""
@@ -75,10 +88,10 @@ class OnDevice:
         return self._scale(self.inputs[index.to(self.labels.device)])
 
     def _scale(self, inputs: Tensor) -> Tensor:
-        if inputs.dtype != torch.uint8:
-            return inputs
-        inputs = inputs.float() / 255
-        return inputs if self.mean is None or self.std is None else (inputs - self.mean) / self.std
+        return self._normalised(inputs.float() / 255) if inputs.dtype == torch.uint8 else inputs
+
+    def _normalised(self, images: Tensor) -> Tensor:
+        return images if self.mean is None or self.std is None else (images - self.mean) / self.std
 
     def _check(self, index: Tensor) -> None:
         # On CUDA a look at the values would make the host wait for the device.
@@ -117,6 +130,11 @@ def draw(
     offsets = torch.randint(2 * padding + 1, (2, count), generator=generator, device=where)
     flip = torch.randint(2, (count,), generator=generator, device=where).bool()
     return offsets[0].to(device), offsets[1].to(device), flip.to(device)
+
+
+def _home(generator: torch.Generator | None, inputs: Tensor) -> torch.device:
+    """Where numbers for the inputs are drawn."""
+    return inputs.device if generator is None else generator.device
 
 
 def channel_stats(examples: Examples) -> tuple[Tensor, Tensor]:

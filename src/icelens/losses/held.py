@@ -14,6 +14,7 @@ from icelens.losses.reduction import check_batch, reduced
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
+_LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
 
 class HeldLoss(ChannelLoss):
@@ -92,11 +93,43 @@ class HeldLoss(ChannelLoss):
         held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
         return reduced(plain + weight * held, self.reduction)
 
+    @torch.no_grad()
+    def targets(self, p: Tensor, labels: Tensor, index: Tensor, *, live: Tensor) -> Tensor:
+        """What to teach of a batch in a second stage, (batch, classes): C·y + (1 − C)·t²/Σt².
+
+        The label as far as it is trusted, else what is believed, made sharper. t follows the predictions p of
+        a slower network, t ← t + live·(1 − 0.9)·(p − t), and C the probability that the label was not
+        flipped, C ← C + 0.1·(r − C), r at the share of right labels that `kept` counts: leading classes now.
+
+        Args:
+            p: (batch, classes), predictions.
+            labels: (batch,), as given.
+            index: (batch,), the rows of the data set.
+            live: 1, or 0 where beliefs stay as they are; a tensor, which a recorded step reads anew.
+        """
+        rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
+        p = p.clamp(_EDGE, 1 - _EDGE)
+        leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
+        t = ((1 - share).clamp_min(0) / (1 - p.gather(1, leader)) * p).scatter(1, leader, share)
+        t = torch.lerp(t, p / p.sum(1, keepdim=True), live * _LATER)
+        t /= t.sum(1, keepdim=True)
+        share, leading = t.max(1)
+        self.leader[rows], self.share[rows] = leading.to(self.leader), share.to(self.share)
+        own, kept = t.gather(1, labels[:, None]).squeeze(1), self.kept[labels]
+        r = kept * own / (kept * own + (1 - kept) * (t * self.channel.T[labels]).sum(1) + 1e-12)
+        v = self.table.read(rows)
+        confidence = torch.lerp(torch.sigmoid(v), r.to(v), _LATER)
+        self.table.update(rows, torch.logit(confidence, 1e-6) - v, movable)
+        sure = F.one_hot(leading, t.shape[1]).to(t)
+        self._count(labels, sure.gather(1, labels[:, None]).squeeze(1), sure.scatter(1, labels[:, None], 0.0))
+        sharp = t.square() / t.square().sum(1, keepdim=True)
+        return torch.lerp(sharp, F.one_hot(labels, t.shape[1]).to(t), confidence[:, None].to(t))
+
     def _average(self, p: Tensor, rows: Tensor) -> Tensor:
         """t with this visit in it, (batch, classes); it sums to less than one in the first visits."""
         leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
         # Visits are a sum of fractions, which may fall short of a whole number by a rounding error.
-        whole = torch.where(share > 0, 1 - self.decay ** (self.visits + 1e-6).floor(), 0.0).to(p)
+        whole = (share > 0) * (1 - self.decay ** (self.visits + 1e-6).floor()).to(p)
         rest = (whole - share).clamp_min(0) / (1 - p.gather(1, leader))
         before = (rest * p).scatter(1, leader, share)
         return self.decay * before + (1 - self.decay) * p / p.sum(1, keepdim=True)

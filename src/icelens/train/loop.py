@@ -32,6 +32,7 @@ from icelens.train.distributed import check_loss, distribute, part_of, seed_step
 from icelens.train.mixup import draw_share, mixed, mixed_loss
 from icelens.train.predict import accuracy, as_input, is_captured, log_probabilities, mixed_precision
 from icelens.train.recipe import Recipe
+from icelens.train.refine import Refinement, check_refine, refine_factor
 from icelens.train.schedules import confidence_factor, rate_factor
 from icelens.train.shared_norm import share_statistics
 from icelens.train.task import Task
@@ -42,8 +43,9 @@ class State:
     """All that changes while a run goes on.
 
     `forward` is the model as training calls it, perhaps compiled or under DDP; `average` the moving average
-    of its weights, where the recipe asks for one; `running` the sum of the losses since the last evaluation;
-    `share` the λ of mixup; `ranks` the processes that share each batch.
+    of its weights, where the recipe asks for one; `first` the iterations before a second stage, 0 where
+    there is none; `running` the sum of the losses since the last evaluation; `share` the λ of mixup; `ranks`
+    the processes that share each batch.
     """
 
     model: nn.Module
@@ -55,6 +57,7 @@ class State:
     share: Tensor
     ranks: Ranks = ALONE
     average: nn.Module | None = None
+    first: int = 0
     iteration: int = 0
     seconds: float = 0.0
     metrics: list[dict[str, Any]] = field(default_factory=list)
@@ -62,8 +65,8 @@ class State:
 
     @property
     def predictor(self) -> nn.Module:
-        """The model that is evaluated and saved: the average where there is one."""
-        return self.model if self.average is None else self.average
+        """The model that is evaluated and saved: the average, where there is one by now."""
+        return self.model if self.average is None or self.iteration <= self.first else self.average
 
 
 def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State:
@@ -74,10 +77,12 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
     method = find_method(recipe.loss)
     _check_fit(recipe, task, method)
     classes = len(task.classes)
-    iterations = recipe.iterations or max(1, round(recipe.epochs * batches_per_epoch(recipe, task)))
-    if recipe.warmup >= iterations:
-        raise InputError(f"warmup={recipe.warmup} leaves nothing of a run of {iterations} iterations")
-    problem = Problem(len(task.train), classes, iterations, transition)
+    per_epoch = batches_per_epoch(recipe, task)
+    first = recipe.iterations or max(1, round(recipe.epochs * per_epoch))
+    iterations = first + round(recipe.refine * per_epoch)
+    if recipe.warmup >= first:
+        raise InputError(f"warmup={recipe.warmup} leaves nothing of a run of {first} iterations")
+    problem = Problem(len(task.train), classes, first, transition)
     loss, ranks = make_loss(recipe.loss, problem, **recipe.loss_settings), Ranks.here()
     check_loss(recipe.loss, loss, ranks)
     shape = tuple(task.train.inputs.shape[1:])
@@ -102,7 +107,8 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
         running=torch.zeros((), device=task.device),
         share=torch.ones((), device=task.device),
         ranks=ranks,
-        average=start_average(model) if recipe.averaging else None,
+        average=start_average(model) if recipe.averaging or recipe.refine else None,
+        first=first if recipe.refine else 0,
     )
 
 
@@ -121,15 +127,19 @@ def advance(
     base_step = getattr(state.loss, "step_size", 1.0)
     since, started = 0, time.perf_counter() - state.seconds
     state.model.train()
-    train_on: Callable[[Tensor], None] = partial(step, recipe, task, state)
-    if is_captured(recipe, task.device):
-        train_on = CapturedStep(train_on, task.train.generator)
+    train_on = _recorded(recipe, task, partial(step, recipe, task, state))
+    second = Refinement(recipe, task, state, _training_forward) if recipe.refine else None
+    refine_on = _recorded(recipe, task, second.step) if second else train_on
     stream = side_stream(task.device) if is_captured(recipe, task.device) else nullcontext()
     with stream, progress.bar(title, state.iterations, done=state.iteration) as tick:
         for iteration in range(state.iteration, state.iterations):
             set_rates(recipe, state, iteration, base_step)
             seed_step(recipe.seed, iteration, state.ranks)
-            train_on(batch_rows(recipe, task, iteration))
+            if second and iteration >= state.first:
+                second.set(iteration)
+                refine_on(batch_rows(recipe, task, iteration))
+            else:
+                train_on(batch_rows(recipe, task, iteration))
             state.iteration, since = iteration + 1, since + 1
             if state.iteration in records:
                 record(state)
@@ -144,6 +154,11 @@ def advance(
     if isinstance(state.loss, WITH_CONFIDENCES):
         state.loss.step_size = base_step
     return state
+
+
+def _recorded(recipe: Recipe, task: Task, train_on: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
+    """The step as a CUDA graph, where the recipe wants it."""
+    return CapturedStep(train_on, task.train.generator) if is_captured(recipe, task.device) else train_on
 
 
 def step(recipe: Recipe, task: Task, state: State, rows: Tensor) -> None:
@@ -200,7 +215,7 @@ def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) ->
     """Set the learning rate, for ICE the step of the confidences, and the share of mixup."""
     device = state.running.device
     place = partial(in_place, device) if is_captured(recipe, device) else lambda _, value: value
-    rate = recipe.learning_rate * rate_factor(recipe, iteration, state.iterations)
+    rate = recipe.learning_rate * _factor(recipe, state, iteration)
     for group in state.optimizer.param_groups:
         group["lr"] = place(group["lr"], rate)
     if isinstance(state.loss, WITH_CONFIDENCES):
@@ -208,6 +223,13 @@ def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) ->
         state.loss.step_size = place(state.loss.step_size, size)
     if recipe.mixup:
         state.share.fill_(draw_share(recipe, iteration))
+
+
+def _factor(recipe: Recipe, state: State, iteration: int) -> float:
+    """The factor on the learning rate, in the first stage or in the second."""
+    if recipe.refine and iteration >= state.first:
+        return refine_factor(iteration - state.first, state.iterations - state.first)
+    return rate_factor(recipe, iteration, state.first if recipe.refine else state.iterations)
 
 
 def batch_rows(recipe: Recipe, task: Task, iteration: int) -> Tensor:
@@ -278,6 +300,7 @@ def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
             f"mixup calls the loss twice in a step, and '{recipe.loss}' would count each call; "
             f"set mixup=0 or choose one of {possible}"
         )
+    check_refine(recipe, task)
     norms = [name for name in ("logit_norm", "feature_norm") if recipe.model_settings.get(name)]
     if "logit_norm" in norms and method.pretrain == "confusion":
         raise InputError(f"model_settings.logit_norm would undo the matrix that '{recipe.loss}' starts from")

@@ -41,6 +41,7 @@ class Recipe:
     augment: str = "none"
     mixup: float = 0.0
     averaging: float = 0.0
+    refine: float = 0.0
     normalize: bool = False
     precision: str = "float32"
     channels_last: bool = False
@@ -76,6 +77,7 @@ SETTINGS: dict[str, str] = {
     "augment": "none, or crop_flip for images.",
     "mixup": "a, where inputs are mixed in pairs with a share drawn from Beta(a, a) per batch; 0 is off.",
     "averaging": "Decay of a moving average of the weights, which then predicts in their place; 0 is off.",
+    "refine": "Epochs of a second stage for images (ICE+), after those with ice_held; 0 is none.",
     "normalize": "Whether to normalise images per channel of the training set; else pixels are in [0, 1].",
     "precision": "float32; bfloat16 for mixed precision in training and prediction; float64 to compare runs.",
     "channels_last": "Whether images lie channels last in memory, which GPUs like.",
@@ -96,7 +98,7 @@ _CHOICES = {
 }
 _AT_LEAST = {"iterations": 0, "batch_size": 1, "evaluations": 1, "snapshots": 0, "warmup": 0, "seed": 0,
              "learning_rate": 0.0, "weight_decay": 0.0, "decay": 0.0, "epochs": 0.0,
-             "mixup": 0.0}  # fmt: skip
+             "mixup": 0.0, "refine": 0.0}  # fmt: skip
 
 
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a string", dict: "a table"}
