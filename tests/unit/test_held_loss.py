@@ -96,10 +96,10 @@ def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts
     true = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(0))
     labels = torch.where(torch.arange(rows) < 8, (true + 1) % classes, true)  # 2 % wrong
     held, index = HeldLoss(rows, classes), torch.arange(rows)
-    assert held._weight(index).unique().item() == 3.0  # as long as nothing is known, all are held
-    for _ in range(40):
+    assert held._weight(index).min().item() == pytest.approx(3.0)  # as long as nothing is known, all are held
+    for _ in range(200):
         held((8.0 * F.one_hot(true, classes)).requires_grad_(), labels, index)
-    assert held.contradicted.item() == pytest.approx(0.02, abs=0.001)
+    assert 1 - held.kept.mean().item() == pytest.approx(0.02, abs=0.005)
     weight = held._weight(index)
     assert weight[:8].min() > 2.5
     assert weight[8:].max() < 0.3

@@ -29,9 +29,9 @@ class HeldLoss(ChannelLoss):
     C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
     against what was believed of it. With C they are 8 bytes an example.
 
-    The data says how much holding it needs. With d the share of labels that are not the leading class, and
-    g = min(1, (d / doubt)²), the weight of an example is w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)].
-    Where few labels are contradicted, only they are held back; the loss of the others is cross entropy.
+    The data says how much holding it needs. With d the share of labels that F and `kept` count as flipped,
+    and g = min(1, (d / doubt)²), the weight is w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)].
+    Where few labels are flipped, only they are held back; the loss of the others is cross entropy.
 
     Args:
         examples: the number of training examples.
@@ -39,7 +39,7 @@ class HeldLoss(ChannelLoss):
         hold: weight of the second term with up to ten classes. 3 is that of Liu et al. for CIFAR-10. From 2
             on it outweighs the pull of a wrong label on a model that is sure of another class.
         decay: of the average t over visits; 0.7 is theirs.
-        doubt: the share of contradicted labels from which on all are held; 0 holds them always.
+        doubt: the share of flipped labels from which on all are held; 0 holds them always.
         step_size: how far one visit moves a confidence logit.
         reduction: "mean", "sum" or "none".
     """
@@ -47,7 +47,6 @@ class HeldLoss(ChannelLoss):
     leader: Tensor
     share: Tensor
     visits: Tensor
-    contradicted: Tensor
 
     def __init__(
         self,
@@ -66,7 +65,6 @@ class HeldLoss(ChannelLoss):
         self.register_buffer("leader", torch.zeros(examples, dtype=code))
         self.register_buffer("share", torch.zeros(examples, dtype=torch.float16))
         self.register_buffer("visits", torch.zeros((), dtype=torch.float64))  # of an example, on average
-        self.register_buffer("contradicted", torch.ones(()))  # d: at first nothing is known
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also remembers what is believed of it."""
@@ -88,7 +86,7 @@ class HeldLoss(ChannelLoss):
             believed = self._average(p, rows)
             weight = self._weight(rows)
             if learning and len(labels):
-                self._remember(believed, labels, rows)
+                self._remember(believed, rows)
                 self._measure(believed / believed.sum(1, keepdim=True), labels, rows, movable)
         held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
         return reduced(plain + weight * held, self.reduction)
@@ -139,15 +137,14 @@ class HeldLoss(ChannelLoss):
         most = self.hold * max(1.0, math.log10(len(self.stayed)))
         if not self.doubt:
             return torch.full_like(self.table.v[rows], most)
-        everyone = (self.contradicted / self.doubt).square().clamp(max=1)
+        wrong = self.flipped.sum()
+        everyone = (wrong / (wrong + self.stayed.sum()) / self.doubt).square().clamp(max=1)
         return most * (everyone + (1 - everyone) * (1 - torch.sigmoid(self.table.read(rows))))
 
-    def _remember(self, believed: Tensor, labels: Tensor, rows: Tensor) -> None:
+    def _remember(self, believed: Tensor, rows: Tensor) -> None:
         share, leader = believed.max(1)
         self.leader[rows], self.share[rows] = leader.to(self.leader), share.to(self.share)
         self.visits += len(rows) / len(self.leader)
-        now = (leader != labels).to(self.contradicted).mean()
-        self.contradicted.lerp_(now, self._rate())
 
     def _measure(self, believed: Tensor, labels: Tensor, rows: Tensor, movable: Tensor) -> None:
         """Let the confidences of the batch, F and `kept` follow the labels as seen from the beliefs."""
