@@ -4,10 +4,11 @@
     python benchmarks/robust.py --cases digits-30 --methods elr ice_linear --seeds 3
 
 One JSON file for each finished trial, so that a second call goes on. All methods share network, schedule,
-augmentation and length; those that have settings take their papers' for the data. Labels are found by each
-method's own score at its own cut: C < 1/2 for ICE, the average of predictions for ELR, the last prediction
-for the others, which list what they contradict. "step" is the time of a step over cross entropy's in the same
-case and seed; it says something where trials ran one at a time.
+augmentation and length; ice_plus alone, which is for images, goes on for longer after ice_held, with more
+augmentation. Those that have settings take their papers' for the data. Labels are found by each method's own
+score at its own cut: C < 1/2 for ICE, the average of predictions for ELR, the last prediction for the others,
+which list what they contradict. "step" is the time of a step over cross entropy's in the same case and seed;
+it says something where trials ran one at a time.
 """
 
 from __future__ import annotations
@@ -35,12 +36,13 @@ from icelens.train.predict import log_probabilities
 from icelens.train.recipe import Recipe, make_recipe
 from icelens.train.task import Task, choose_device, prepare
 
-METHODS = ("cross_entropy", "gce", "elr", "sop", "ice_linear", "ice_power", "ice_held")
+METHODS = ("cross_entropy", "gce", "elr", "sop", "ice_linear", "ice_power", "ice_held", "ice_plus")
 # ELR's and SOP's papers have other settings for CIFAR-100.
 SETTINGS = {
     ("elr", "cifar100"): {"strength": 7.0, "beta": 0.9},
     ("sop", "cifar100"): {"step_u": 1 / 128},
 }
+PLUS = "ice_plus"  # for images: ice_held, and then a second stage
 
 Job = tuple[str, str, int, "Place"]
 
@@ -86,14 +88,16 @@ def missing(arguments: argparse.Namespace, place: Place) -> Iterator[Job]:
     for seed in range(arguments.seeds):
         for case in arguments.cases:
             for method in arguments.methods:
-                if not place.record(case, method, seed).exists():
+                fits = method != PLUS or "refine" in CASES[case].plus
+                if fits and not place.record(case, method, seed).exists():
                     yield case, method, seed, place
 
 
 def run_one(case: str, method: str, seed: int, place: Place) -> None:
     """Train one method on one case and write what came out."""
     split, settings = load_case(case, place.root, seed)
-    recipe = recipe_of(settings, method, seed, place)
+    longer = CASES[case].plus if method == PLUS else {}
+    recipe = recipe_of({**settings, **longer}, method, seed, place)
     task, started = prepare(recipe, split), time.perf_counter()
     state = advance(recipe, task, begin(recipe, task), title=f"{case}, {method}, seed {seed}")
     seconds = time.perf_counter() - started
@@ -119,7 +123,8 @@ def recipe_of(settings: dict[str, Any], method: str, seed: int, place: Place) ->
     """The recipe of a trial: that of the case, with the method and its settings for the data."""
     device = choose_device(place.device)
     own = {} if device.type == "cuda" else {"compiled": False, "precision": "float32", "channels_last": False}
-    given = {"loss": method, "loss_settings": SETTINGS.get((method, settings["data"]), {}), "seed": seed}
+    loss = "ice_held" if method == PLUS else method
+    given = {"loss": loss, "loss_settings": SETTINGS.get((method, settings["data"]), {}), "seed": seed}
     changes = {name: json.loads(value) for name, value in place.changes.items()}
     return make_recipe(
         {**settings, **own, **given, **changes, "root": str(place.root), "device": str(device)}

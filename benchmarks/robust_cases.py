@@ -26,16 +26,28 @@ CNN: dict[str, Any] = {
     "iterations": 3000, "batch_size": 512, "precision": "bfloat16", "channels_last": True,
 }  # fmt: skip
 MLP: dict[str, Any] = {"model": "mlp", "epochs": 60.0, "batch_size": 64, "schedule": "linear"}
+# ICE+ by network: a shorter first stage, then epochs of the second.
+PLUS: dict[str, dict[str, Any]] = {
+    "resnet18": {"iterations": 3000, "refine": 150.0},
+    "cnn": {"refine": 25.0, "augment": "crop_flip"},
+}
 HAUSA_WIDTH = 256
 
 
 @dataclass(frozen=True)
 class Case:
-    """A data set, the noise that is put on it, and the settings to train with."""
+    """A data set, the noise that is put on it, and the settings to train with.
+
+    `plus` are those of ICE+, where it can be trained: on images.
+    """
 
     data: str
     settings: dict[str, Any]
     noise: Callable[[Examples, int], Noisy] | None = None
+
+    @property
+    def plus(self) -> dict[str, Any]:
+        return PLUS.get(self.settings["model"], {})
 
 
 def _drawn(name: str, rate: float, train: Examples, seed: int) -> Noisy:

@@ -96,8 +96,9 @@ class HeldLoss(ChannelLoss):
         """What to teach of a batch in a second stage, (batch, classes): C·y + (1 − C)·t²/Σt².
 
         The label as far as it is trusted, else what is believed, made sharper. t follows the predictions p of
-        a slower network, t ← t + live·(1 − 0.9)·(p − t), and C the probability that the label was not
-        flipped, C ← C + 0.1·(r − C), r at the share of right labels that `kept` counts: leading classes now.
+        a slower network, t ← t + live·0.1·(p − t), and C the probability that the label was not flipped,
+        C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ_a t_a F[a, y]] with π = kept_y. F and `kept` now
+        count leading classes.
 
         Args:
             p: (batch, classes), predictions.
