@@ -99,6 +99,25 @@ def test_recorded_steps_with_other_training_methods_are_the_plain_ones(tmp_path,
 
 
 @pytest.mark.gpu
+def test_recorded_steps_of_a_second_stage_are_the_plain_ones(tmp_path):
+    recipe = replace(
+        NORMED,
+        loss="ice_held",
+        iterations=30,
+        refine=6.0,
+        optimizer="sgd",
+        learning_rate=0.02,
+        augment="crop_flip",
+    )
+    plain = train(replace(recipe, eager=True), tmp_path / "plain")
+    recorded = train(recipe, tmp_path / "recorded")
+    for mine, theirs in zip(recorded.metrics(), plain.metrics(), strict=True):
+        assert mine["loss"] == pytest.approx(theirs["loss"], rel=0.02, abs=0.01)
+    difference = recorded.examples()["confidence"] - plain.examples()["confidence"]
+    assert difference.abs().max() < 0.05
+
+
+@pytest.mark.gpu
 def test_a_recorded_step_reads_the_share_of_its_own_batch(tmp_path, monkeypatch):
     recipe = replace(NORMED, loss="cross_entropy", learning_rate=0.0)
     plain = train(recipe, tmp_path / "plain")

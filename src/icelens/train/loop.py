@@ -63,6 +63,10 @@ class State:
     metrics: list[dict[str, Any]] = field(default_factory=list)
     snapshots: list[tuple[int, Tensor]] = field(default_factory=list)
 
+    def is_second(self, iteration: int) -> bool:
+        """Whether an iteration belongs to a second stage."""
+        return bool(self.first) and iteration >= self.first
+
     @property
     def predictor(self) -> nn.Module:
         """The model that is evaluated and saved: the average, where there is one by now."""
@@ -135,7 +139,7 @@ def advance(
         for iteration in range(state.iteration, state.iterations):
             set_rates(recipe, state, iteration, base_step)
             seed_step(recipe.seed, iteration, state.ranks)
-            if second and iteration >= state.first:
+            if second and state.is_second(iteration):
                 second.set(iteration)
                 refine_on(batch_rows(recipe, task, iteration))
             else:
@@ -218,8 +222,8 @@ def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) ->
     rate = recipe.learning_rate * _factor(recipe, state, iteration)
     for group in state.optimizer.param_groups:
         group["lr"] = place(group["lr"], rate)
-    if isinstance(state.loss, WITH_CONFIDENCES):
-        size = base_step * confidence_factor(recipe, iteration, state.iterations)
+    if isinstance(state.loss, WITH_CONFIDENCES) and not state.is_second(iteration):
+        size = base_step * confidence_factor(recipe, iteration, state.first or state.iterations)
         state.loss.step_size = place(state.loss.step_size, size)
     if recipe.mixup:
         state.share.fill_(draw_share(recipe, iteration))
@@ -227,9 +231,9 @@ def set_rates(recipe: Recipe, state: State, iteration: int, base_step: float) ->
 
 def _factor(recipe: Recipe, state: State, iteration: int) -> float:
     """The factor on the learning rate, in the first stage or in the second."""
-    if recipe.refine and iteration >= state.first:
+    if state.is_second(iteration):
         return refine_factor(iteration - state.first, state.iterations - state.first)
-    return rate_factor(recipe, iteration, state.first if recipe.refine else state.iterations)
+    return rate_factor(recipe, iteration, state.first or state.iterations)
 
 
 def batch_rows(recipe: Recipe, task: Task, iteration: int) -> Tensor:
