@@ -89,18 +89,14 @@ class ChannelLoss(nn.Module):
             self._count(labels, (believed * p_y / q).detach(), moved.detach())
         return -q.log().mean()
 
-    def _count(self, labels: Tensor, stayed: Tensor, moved: Tensor) -> None:
+    def _count(self, labels: Tensor, stayed: Tensor, moved: Tensor, live: Tensor | float = 1.0) -> None:
         """Let the counts follow the probabilities of a batch: a mean at first, then a moving average."""
         self.steps += 1
-        share = self._rate()
+        share = live * (1 / (self.steps + 1)).clamp_min(self.memory)
         flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved.T) / len(labels)
         kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed) / len(labels)
         self.flipped.lerp_(flipped, share)
         self.stayed.lerp_(kept, share)
-
-    def _rate(self) -> Tensor:
-        """The share of a batch in moving counts: that of a mean at first, later `memory`."""
-        return (1 / (self.steps + 1)).clamp_min(self.memory)
 
     def confidence(self) -> Tensor:
         """The confidence C of every example, (examples,)."""

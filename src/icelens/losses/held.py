@@ -96,7 +96,7 @@ class HeldLoss(ChannelLoss):
         """What to teach of a batch in a second stage, (batch, classes): C·y + (1 − C)·t²/Σt².
 
         The label as far as it is trusted, else what is believed, made sharper. t follows the predictions p of
-        a slower network, t ← t + live·0.1·(p − t), and C the probability that the label was not flipped,
+        a slower network, t ← t + 0.1·(p − t), and C the probability that the label was not flipped,
         C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ_a t_a F[a, y]] with π = kept_y. F and `kept` now
         count leading classes.
 
@@ -104,7 +104,7 @@ class HeldLoss(ChannelLoss):
             p: (batch, classes), predictions.
             labels: (batch,), as given.
             index: (batch,), the rows of the data set.
-            live: 1, or 0 where beliefs stay as they are; a tensor, which a recorded step reads anew.
+            live: 1, or 0 where all of these stay as they are; a tensor, which a recorded step reads anew.
         """
         rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
         p = p.clamp(_EDGE, 1 - _EDGE)
@@ -117,10 +117,11 @@ class HeldLoss(ChannelLoss):
         own, kept = t.gather(1, labels[:, None]).squeeze(1), self.kept[labels]
         r = kept * own / (kept * own + (1 - kept) * (t * self.channel.T[labels]).sum(1) + 1e-12)
         v = self.table.read(rows)
-        confidence = torch.lerp(torch.sigmoid(v), r.to(v), _LATER)
+        confidence = torch.lerp(torch.sigmoid(v), r.to(v), live * _LATER)
         self.table.update(rows, torch.logit(confidence, 1e-6) - v, movable)
         sure = F.one_hot(leading, t.shape[1]).to(t)
-        self._count(labels, sure.gather(1, labels[:, None]).squeeze(1), sure.scatter(1, labels[:, None], 0.0))
+        moved = sure.scatter(1, labels[:, None], 0.0)
+        self._count(labels, sure.gather(1, labels[:, None]).squeeze(1), moved, live)
         sharp = t.square() / t.square().sum(1, keepdim=True)
         return torch.lerp(sharp, F.one_hot(labels, t.shape[1]).to(t), confidence[:, None].to(t))
 
