@@ -278,26 +278,28 @@ def combine() -> str:
 def held() -> str:
     """Cross entropy, ELR and ICE-HELD with a network that learns Fashion-MNIST's labels by heart."""
     lines = (RESULTS / "robust_search.jsonl").read_text(encoding="utf-8").splitlines()
-    runs = {
-        (run["noise"], run["name"]): run for run in map(json.loads, lines) if "mlp" in run.get("network", "")
-    }
+    runs = [run for run in map(json.loads, lines) if "mlp" in run.get("network", "")]
     noises = {
         "clean": "none", "sym05": "5 %", "pair10": "pairs 10 %", "inst10": "by instance 10 %",
         "sym20": "20 %", "pair40": "pairs 40 %", "inst40": "by instance 40 %", "sym50": "50 %",
     }  # fmt: skip
-    # Above a tenth of flips the guard holds all labels, and the form before it is the same.
-    rows = {"cross entropy": ("m_ce",), "ELR": ("m_elr",), "ICE-HELD": ("g10", "m_new"),
-            "ICE-HELD, always": ("g0", "m_new")}  # fmt: skip
+    names = {"m_ce": "cross entropy", "m_elr": "ELR", "g10": "ICE-HELD", "g0": "without its guard"}
     table = [["", *noises.values()]]
-    for title, candidates in rows.items():
-        found = [next(runs[noise, name] for name in candidates if (noise, name) in runs) for noise in noises]
-        table.append([title, *(_held_cell(run) for run in found)])
+    for name, title in names.items():
+        found = [[run for run in runs if (run["noise"], run["name"]) == (noise, name)] for noise in noises]
+        table.append([title, *map(_held_cell, found)])
     return markdown(table).rstrip()
 
 
-def _held_cell(run: dict[str, Any]) -> str:
-    scores = [run[name]["auroc"] for name in ("C", "t_y", "p_y") if "auroc" in run.get(name, {})]
-    return f"{run['accuracy'][-1]:.2f}" + (f" / {scores[0]:.4f}".replace("0.", ".") if scores else "")
+def _held_cell(runs: list[dict[str, Any]]) -> str:
+    """Mean accuracy (standard deviation) / mean AUROC of the method's own score."""
+    if not runs:
+        return "the same"
+    last = [run["accuracy"][-1] for run in runs]
+    accuracy = f"{statistics.fmean(last):.2f}" + (f" ({statistics.stdev(last):.2f})" if len(last) > 1 else "")
+    scores = [next(run[name] for name in ("C", "t_y", "p_y") if name in run) for run in runs]
+    aurocs = [score["auroc"] for score in scores if "auroc" in score]
+    return accuracy + (f" / {statistics.fmean(aurocs):.4f}".replace("0.", ".") if aurocs else "")
 
 
 def example(name: str) -> str:
