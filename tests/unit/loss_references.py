@@ -229,10 +229,10 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
     v, leader, share = [math.log(9)] * n, [0] * n, [0.0] * n
     flipped = [[0.0 if a == b else 0.1 / (k - 1) / k for b in range(k)] for a in range(k)]
     stayed = [0.9 / k] * k
-    seen = {"rows": 0, "steps": 0}
+    seen, visited = {"rows": 0, "steps": 0}, set()
 
     def average(p: Row, i: int) -> Row:
-        whole = 1 - decay ** (seen["rows"] // n) if share[i] > 0 else 0.0
+        whole = 1 - decay ** (seen["rows"] // len(visited)) if share[i] > 0 else 0.0
         rest = max(0.0, whole - share[i]) / (1 - p[leader[i]])
         before = [share[i] if a == leader[i] else rest * p_a for a, p_a in enumerate(p)]
         return [
@@ -272,6 +272,7 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
             leader[i], share[i], v[i] = a, t[a], v[i] + move
         seen["rows"] += len(labels)
         seen["steps"] += 1
+        visited.update(index)
         rate = max(0.02, 1 / (seen["steps"] + 1))
         for a in range(k):
             stayed[a] += rate * (remained[a] - stayed[a])

@@ -1,12 +1,15 @@
 """The held loss: early-learning regularisation from two numbers per example, and confidences beside it."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils.checkpoint import checkpoint
 
 from icelens.auditing.fit import fit
 from icelens.auditing.inputs import Features, Plan
-from icelens.errors import IndexRangeError
+from icelens.errors import IndexRangeError, InputError, TrainingError
 from icelens.losses import ELRLoss
 from icelens.losses.held import HeldLoss
 
@@ -77,7 +80,7 @@ def test_the_second_term_pulls_with_what_was_believed_held_fixed():
         held(logits.double().requires_grad_(), labels, index)
     logits = logits.double().requires_grad_()
     p = logits.softmax(1)
-    t = held._average(p.detach().clamp(1e-4, 1 - 1e-4), index)
+    t = held._recalled(p.detach().clamp(1e-4, 1 - 1e-4), index)
     # d log(1 − ⟨t, p⟩) / dz = −p ∘ (t − ⟨t, p⟩) / (1 − ⟨t, p⟩)
     inner = (t * p).sum(1, keepdim=True)
     wanted = p - F.one_hot(labels, classes) - 3 * p * (t - inner) / (1 - inner)
@@ -87,8 +90,8 @@ def test_the_second_term_pulls_with_what_was_believed_held_fixed():
 
 def test_more_classes_are_held_harder():
     few, many = HeldLoss(1, 2, doubt=0.0), HeldLoss(1, 100, doubt=0.0)
-    assert few._weight(torch.tensor([0])).item() == pytest.approx(3.0)
-    assert many._weight(torch.tensor([0])).item() == pytest.approx(6.0)
+    assert few._weight(few.table.v).item() == pytest.approx(3.0)
+    assert many._weight(many.table.v).item() == pytest.approx(6.0)
 
 
 def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts():
@@ -96,11 +99,13 @@ def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts
     true = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(0))
     labels = torch.where(torch.arange(rows) < 8, (true + 1) % classes, true)  # 2 % wrong
     held, index = HeldLoss(rows, classes), torch.arange(rows)
-    assert held._weight(index).min().item() == pytest.approx(3.0)  # as long as nothing is known, all are held
+    assert held._weight(held.table.v).min().item() == pytest.approx(
+        3.0
+    )  # as long as nothing is known, all are held
     for _ in range(200):
         held((8.0 * F.one_hot(true, classes)).requires_grad_(), labels, index)
     assert 1 - held.kept.mean().item() == pytest.approx(0.02, abs=0.005)
-    weight = held._weight(index)
+    weight = held._weight(held.table.v)
     assert weight[:8].min() > 2.5
     assert weight[8:].max() < 0.3
 
@@ -113,6 +118,69 @@ def test_a_first_visit_in_a_later_epoch_knows_of_no_belief():
     p = logits.softmax(1)[0].clamp(1e-4, 1 - 1e-4)
     assert held.leader[3] == 1
     assert held.share[3].item() == pytest.approx(0.3 * p[1].item(), rel=1e-3)
+
+
+def test_rows_that_are_held_out_do_not_count_as_visited():
+    labels, batches = visits(2, 6)
+    held, elr, some = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2), torch.arange(0, N, 2)
+    for logits in batches:
+        loss = held(logits[some].clone().requires_grad_(), labels[some], some)
+        wanted = elr(logits[some].clone().requires_grad_(), labels[some], some)
+        torch.testing.assert_close(loss, wanted, atol=2e-3, rtol=2e-3)
+
+
+@pytest.mark.parametrize("cast", ["float", "half", "double"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_any_floats_will_do(cast, dtype):
+    held = getattr(HeldLoss(N, 3), cast)()
+    labels, (logits,) = visits(3, 1)
+    held(logits.to(dtype).requires_grad_(), labels, torch.arange(N)).backward()
+    assert held.confidence().isfinite().all()
+
+
+@pytest.mark.parametrize("wrong", [math.inf, math.nan])
+def test_of_what_is_not_finite_nothing_is_remembered(wrong):
+    held, index = HeldLoss(4, 3), torch.arange(4)
+    labels, good = torch.tensor([0, 1, 2, 0]), torch.tensor([[3.0, 0.0, 1.0]]).repeat(4, 1)
+    held(good.clone().requires_grad_(), labels, index)
+    before = {name: value[1].clone() for name, value in held.state_dict().items() if value.shape == (4,)}
+    bad = good.clone()
+    bad[1, 0] = wrong
+    held(bad.requires_grad_(), labels, index)
+    assert all(torch.equal(held.state_dict()[name][1], value) for name, value in before.items())
+    assert held(good.clone().requires_grad_(), labels, index).isfinite()
+    assert all(value.isfinite().all() for value in held.state_dict().values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"hold": -1.0}, "hold must be finite and at least 0"),
+        ({"decay": 1.0}, "decay must lie in"),
+        ({"reduction": "meen"}, "did you mean 'mean'"),
+        ({"classes": 1}, "at least 2 classes"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings, message):
+    with pytest.raises(InputError, match=message):
+        HeldLoss(4, **{"classes": 3, **settings})
+
+
+def test_several_processes_are_refused(monkeypatch):
+    monkeypatch.setattr("icelens.ranks.count", lambda: 2)
+    held, batch = HeldLoss(4, 3), (torch.tensor([0]), torch.tensor([1]))
+    with pytest.raises(TrainingError, match="something else in each of 2 processes"):
+        held(torch.zeros(1, 3, requires_grad=True), *batch)
+    with torch.no_grad():
+        held(torch.zeros(1, 3), *batch)
+
+
+def test_a_second_pass_for_backward_is_refused():
+    held, index = HeldLoss(4, 3), torch.arange(4)
+    logits = torch.randn(4, 3, requires_grad=True)
+    loss = checkpoint(held, logits, torch.tensor([0, 1, 2, 0]), index, use_reentrant=False)
+    with pytest.raises(TrainingError):
+        loss.backward()
 
 
 def test_an_index_outside_of_the_data_is_told():

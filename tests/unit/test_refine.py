@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import torch
+from torch import nn
 
 from icelens.data import Examples, OnDevice, Split
 from icelens.data.distort import distorted
@@ -12,7 +13,7 @@ from icelens.losses import HeldLoss
 from icelens.train import driver as driver_module
 from icelens.train import make_recipe, run_recipe
 from icelens.train.loop import advance, begin
-from icelens.train.refine import Refinement, share_of
+from icelens.train.refine import Refinement, as_in_training, share_of
 from icelens.train.task import prepare
 
 ROWS, SIZE = 240, 12
@@ -61,18 +62,29 @@ def test_a_target_is_the_label_as_far_as_it_is_trusted():
 
 def test_nothing_moves_as_long_as_it_may_not():
     loss, labels, index = HeldLoss(3, 3), torch.tensor([0, 1, 2]), torch.arange(3)
-    loss.share.fill_(0.75)
+    for _ in range(3):
+        loss(torch.tensor([[0.2, 0.9, 0.1]]).repeat(3, 1).requires_grad_(), labels, index)
     before = {name: value.clone() for name, value in loss.state_dict().items() if name != "steps"}
     for _ in range(5):
-        loss.targets(torch.full((3, 3), 1 / 3), labels, index, live=LATER)
+        loss.targets(torch.tensor([[0.98, 0.01, 0.01]]).expand(3, 3), labels, index, live=LATER)
     for name, value in before.items():
-        torch.testing.assert_close(loss.state_dict()[name], value, atol=1e-6, rtol=0)
+        assert torch.equal(loss.state_dict()[name], value), name
+
+
+def test_an_example_that_was_never_visited_is_believed_as_it_is_predicted():
+    loss = HeldLoss(2, 3, doubt=0.0)
+    p = torch.tensor([[0.7, 0.2, 0.1]])
+    target = loss.targets(p, torch.tensor([2]), torch.tensor([1]), live=LATER)
+    sharp = p.square() / p.square().sum()
+    wanted = 0.9 * torch.tensor([[0.0, 0.0, 1.0]]) + 0.1 * sharp  # C starts at 0.9
+    torch.testing.assert_close(target, wanted, atol=1e-3, rtol=0)
 
 
 def test_beliefs_follow_the_average_once_they_may():
     loss, index = HeldLoss(2, 3), torch.arange(2)
-    loss.leader.copy_(torch.tensor([0, 0]))
     loss.share.fill_(0.8)
+    loss.rows_seen.fill_(60)  # thirty visits each, of which class 0 had 0.8
+    loss.examples_seen.fill_(2)
     p = torch.tensor([[0.0, 1.0, 0.0]]).expand(2, 3)
     loss.targets(p, torch.tensor([0, 1]), index, live=NOW)
     assert loss.leader.tolist() == [0, 0]
@@ -158,8 +170,22 @@ def test_a_second_stage_that_cannot_be_is_refused(changes, message):
 def test_features_cannot_be_refined():
     rows = Examples(torch.randn(40, 4), torch.randint(2, (40,)), ("a", "b"))
     chosen = recipe(model="mlp", augment="none")
-    with pytest.raises(InputError, match="refine distorts images"):
+    with pytest.raises(InputError, match=r"images of uint8; an example here is torch\.float32"):
         begin(chosen, prepare(chosen, Split(rows, rows)))
+
+
+def test_the_average_has_statistics_of_its_batches_and_no_dropout():
+    model = nn.Sequential(nn.BatchNorm1d(2), nn.Dropout(0.5))
+    as_in_training(model)
+    x = torch.randn(8, 2) + 3
+    assert torch.equal(model(x), model(x))
+    torch.testing.assert_close(model(x).mean(0), torch.zeros(2), atol=1e-5, rtol=0)
+    assert model[0].running_mean.abs().min() > 0.1
+
+
+def test_a_stage_shorter_than_a_batch_has_one():
+    chosen = recipe(refine=0.001)
+    assert begin(chosen, prepare(chosen, split())).iterations == 10 + 1
 
 
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (3, 20, 33)])

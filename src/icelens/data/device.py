@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from icelens.data.distort import distorted
+from icelens.data.distort import distorted, uniform
 from icelens.data.examples import Examples
 from icelens.errors import IndexRangeError, InputError, unknown
 
@@ -64,8 +64,7 @@ class OnDevice:
     def distorted(self, index: Tensor, share: float) -> Tensor:
         """The inputs of an index as `batch` makes them, and about this share of them strongly augmented."""
         inputs = self._gathered(index, slice(None))[0].float() / 255
-        draws = torch.rand(len(inputs), generator=self.generator, device=_home(self.generator, inputs))
-        chosen = (draws < share).to(inputs.device)[:, None, None, None]
+        chosen = uniform(len(inputs), inputs.device, self.generator)[:, None, None, None] < share
         return self._normalised(torch.where(chosen, distorted(inputs, self.generator), inputs))
 
     def _gathered(self, index: Tensor, part: slice | Tensor) -> tuple[Tensor, Tensor]:
@@ -130,11 +129,6 @@ def draw(
     offsets = torch.randint(2 * padding + 1, (2, count), generator=generator, device=where)
     flip = torch.randint(2, (count,), generator=generator, device=where).bool()
     return offsets[0].to(device), offsets[1].to(device), flip.to(device)
-
-
-def _home(generator: torch.Generator | None, inputs: Tensor) -> torch.device:
-    """Where numbers for the inputs are drawn."""
-    return inputs.device if generator is None else generator.device
 
 
 def channel_stats(examples: Examples) -> tuple[Tensor, Tensor]:

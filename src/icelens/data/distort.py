@@ -34,6 +34,12 @@ def distorted(images: Tensor, generator: torch.Generator | None = None) -> Tenso
     return _covered(torch.where(negative, 1 - images, images), draw)
 
 
+def uniform(count: int, device: torch.device, generator: torch.Generator | None) -> Tensor:
+    """(count,), in [0, 1), drawn where the generator lives."""
+    where = generator.device if generator else device
+    return torch.rand(count, generator=generator, device=where).to(device)
+
+
 class _Draw:
     """Random numbers for each image of a batch."""
 
@@ -42,8 +48,7 @@ class _Draw:
 
     def uniform(self) -> Tensor:
         """(batch,), in [0, 1)."""
-        where = self.generator.device if self.generator else self.device
-        return torch.rand(self.count, generator=self.generator, device=where).to(self.device)
+        return uniform(self.count, self.device, self.generator)
 
     def happens(self, share: float) -> Tensor:
         """(batch,), true for about this share."""

@@ -93,8 +93,8 @@ class ChannelLoss(nn.Module):
         """Let the counts follow the probabilities of a batch: a mean at first, then a moving average."""
         self.steps += 1
         share = live * (1 / (self.steps + 1)).clamp_min(self.memory)
-        flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved.T) / len(labels)
-        kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed) / len(labels)
+        flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved.T.to(self.flipped)) / len(labels)
+        kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed.to(self.stayed)) / len(labels)
         self.flipped.lerp_(flipped, share)
         self.stayed.lerp_(kept, share)
 

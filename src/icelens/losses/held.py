@@ -8,9 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from icelens.errors import InputError
+from icelens import ranks
+from icelens.errors import InputError, TrainingError, unknown
 from icelens.losses.channel import ChannelLoss
-from icelens.losses.reduction import check_batch, reduced
+from icelens.losses.ranges import AT_LEAST_0, BELOW_ONE, SHARE, check_setting
+from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduced, without_index
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
@@ -27,7 +29,8 @@ class HeldLoss(ChannelLoss):
     spreads it now.
 
     C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
-    against what was believed of it. With C they are 8 bytes an example.
+    against what was believed of it. With C they are 8 bytes an example. A batch that holds an example twice
+    remembers one of the two visits. The loss works in one process.
 
     The data says how much holding it needs. With d the share of labels that F and `kept` count as flipped,
     and g = min(1, (d / doubt)²), the weight is w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)].
@@ -46,7 +49,8 @@ class HeldLoss(ChannelLoss):
 
     leader: Tensor
     share: Tensor
-    visits: Tensor
+    rows_seen: Tensor
+    examples_seen: Tensor
 
     def __init__(
         self,
@@ -59,37 +63,53 @@ class HeldLoss(ChannelLoss):
         step_size: float = 1.0,
         reduction: str = "mean",
     ) -> None:
+        if classes < 2:
+            raise InputError(f"HeldLoss needs at least 2 classes, got {classes}")
+        if reduction not in REDUCTIONS:
+            raise unknown("reduction", reduction, REDUCTIONS)
+        for name, value, allowed in (
+            ("hold", hold, AT_LEAST_0), ("decay", decay, BELOW_ONE),
+            ("doubt", doubt, SHARE), ("step_size", step_size, AT_LEAST_0),
+        ):  # fmt: skip
+            check_setting(name, value, allowed)
         super().__init__(examples, classes, belief=0.0, step_size=step_size)
         self.hold, self.decay, self.doubt, self.reduction = hold, decay, doubt, reduction
         code = torch.int16 if classes < 2**15 else torch.int32
         self.register_buffer("leader", torch.zeros(examples, dtype=code))
         self.register_buffer("share", torch.zeros(examples, dtype=torch.float16))
-        self.register_buffer("visits", torch.zeros((), dtype=torch.float64))  # of an example, on average
+        # Their ratio is how often an example was visited, on average over those that were.
+        self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("examples_seen", torch.zeros((), dtype=torch.float64))
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also remembers what is believed of it."""
-        learning = self.training and torch.is_grad_enabled()
         labels = check_batch(logits, labels, columns=len(self.stayed), index=index)
-        plain = F.cross_entropy(wide(logits), labels, reduction="none")
         if index is None:
-            if learning:
-                raise InputError(
-                    "HeldLoss needs the index of each training example; leave it out only for other data, "
-                    "in eval() or under torch.no_grad()"
-                )
-            return reduced(plain, self.reduction)
+            return without_index(self, wide(logits), labels, self.reduction)
+        learning = is_learning(self)
+        if learning and ranks.count() > 1:
+            raise TrainingError(
+                f"HeldLoss would remember something else in each of {ranks.count()} processes; train in one, "
+                "or with ICELoss"
+            )
         self.to(logits.device)
         self.table.follow(logits.device)
         rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
+        v = self.table.read(rows, once=learning)
         p = wide(logits).softmax(-1).clamp(_EDGE, 1 - _EDGE)
         with torch.no_grad():
-            believed = self._average(p, rows)
-            weight = self._weight(rows)
-            if learning and len(labels):
-                self._remember(believed, rows)
-                self._measure(believed / believed.sum(1, keepdim=True), labels, rows, movable)
+            # Of what is not finite nothing is remembered.
+            usable = p.isfinite().all(1)
+            seen = p.masked_fill(~usable[:, None], 1 / p.shape[1])
+            believed = self._recalled(seen, rows)
+            weight = self._weight(v)
+            if learning:
+                believed = self.decay * believed + (1 - self.decay) * seen / seen.sum(1, keepdim=True)
+                self._remember(believed, rows, usable)
+                self._measure(believed, labels, v, rows, movable & usable)
         held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
-        return reduced(plain + weight * held, self.reduction)
+        losses = F.cross_entropy(wide(logits), labels, reduction="none") + weight * held
+        return reduced(losses, self.reduction)
 
     @torch.no_grad()
     def targets(self, p: Tensor, labels: Tensor, index: Tensor, *, live: Tensor) -> Tensor:
@@ -97,8 +117,8 @@ class HeldLoss(ChannelLoss):
 
         The label as far as it is trusted, else what is believed, made sharper. t follows the predictions p of
         a slower network, t ← t + 0.1·(p − t), and C the probability that the label was not flipped,
-        C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ_a t_a F[a, y]] with π = kept_y. F and `kept` now
-        count leading classes.
+        C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ_a t_a F[a, y]] with π = kept_y. F and `kept`
+        count leading classes here.
 
         Args:
             p: (batch, classes), predictions.
@@ -107,56 +127,64 @@ class HeldLoss(ChannelLoss):
             live: 1, or 0 where all of these stay as they are; a tensor, which a recorded step reads anew.
         """
         rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
+        movable = movable & (live > 0)
         p = p.clamp(_EDGE, 1 - _EDGE)
-        leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
-        t = ((1 - share).clamp_min(0) / (1 - p.gather(1, leader)) * p).scatter(1, leader, share)
-        t = torch.lerp(t, p / p.sum(1, keepdim=True), live * _LATER)
-        t /= t.sum(1, keepdim=True)
-        share, leading = t.max(1)
-        self.leader[rows], self.share[rows] = leading.to(self.leader), share.to(self.share)
+        p = p / p.sum(1, keepdim=True)
+        t = self._recalled(p, rows)
+        t = t + (1 - t.sum(1, keepdim=True)).clamp_min(0) * p  # what early visits left open
+        t = torch.lerp(t, p, live * _LATER)
+        t = t / t.sum(1, keepdim=True)
+        self._write(t, rows, movable)
         own, kept = t.gather(1, labels[:, None]).squeeze(1), self.kept[labels]
         r = kept * own / (kept * own + (1 - kept) * (t * self.channel.T[labels]).sum(1) + 1e-12)
         v = self.table.read(rows)
         confidence = torch.lerp(torch.sigmoid(v), r.to(v), live * _LATER)
         self.table.update(rows, torch.logit(confidence, 1e-6) - v, movable)
-        sure = F.one_hot(leading, t.shape[1]).to(t)
+        sure = F.one_hot(t.argmax(1), t.shape[1]).to(t)
         moved = sure.scatter(1, labels[:, None], 0.0)
         self._count(labels, sure.gather(1, labels[:, None]).squeeze(1), moved, live)
         sharp = t.square() / t.square().sum(1, keepdim=True)
         return torch.lerp(sharp, F.one_hot(labels, t.shape[1]).to(t), confidence[:, None].to(t))
 
-    def _average(self, p: Tensor, rows: Tensor) -> Tensor:
-        """t with this visit in it, (batch, classes); it sums to less than one in the first visits."""
+    def _recalled(self, p: Tensor, rows: Tensor) -> Tensor:
+        """t as it was left, (batch, classes); it sums to less than one in the first visits."""
         leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
-        # Visits are a sum of fractions, which may fall short of a whole number by a rounding error.
-        whole = (share > 0) * (1 - self.decay ** (self.visits + 1e-6).floor()).to(p)
+        visits = (self.rows_seen / self.examples_seen.clamp_min(1)).floor()
+        whole = (share > 0) * (1 - self.decay**visits).to(p)
         rest = (whole - share).clamp_min(0) / (1 - p.gather(1, leader))
-        before = (rest * p).scatter(1, leader, share)
-        return self.decay * before + (1 - self.decay) * p / p.sum(1, keepdim=True)
+        return (rest * p).scatter(1, leader, share)
 
-    def _weight(self, rows: Tensor) -> Tensor:
-        """w of the examples."""
+    def _weight(self, v: Tensor) -> Tensor:
+        """w of examples with these confidence logits."""
         most = self.hold * max(1.0, math.log10(len(self.stayed)))
         if not self.doubt:
-            return torch.full_like(self.table.v[rows], most)
+            return torch.full_like(v, most)
         wrong = self.flipped.sum()
         everyone = (wrong / (wrong + self.stayed.sum()) / self.doubt).square().clamp(max=1)
-        return most * (everyone + (1 - everyone) * (1 - torch.sigmoid(self.table.read(rows))))
+        return most * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
-    def _remember(self, believed: Tensor, rows: Tensor) -> None:
+    def _remember(self, believed: Tensor, rows: Tensor, usable: Tensor) -> None:
+        self.examples_seen += ((self.share[rows] == 0) & usable).sum()
+        self.rows_seen += usable.sum()
+        self._write(believed, rows, usable)
+
+    def _write(self, believed: Tensor, rows: Tensor, usable: Tensor) -> None:
+        """Keep the leading class and its share, of the rows that may change."""
         share, leader = believed.max(1)
-        self.leader[rows], self.share[rows] = leader.to(self.leader), share.to(self.share)
-        self.visits += len(rows) / len(self.leader)
+        self.leader[rows] = torch.where(usable, leader.to(self.leader), self.leader[rows])
+        self.share[rows] = torch.where(usable, share.to(self.share), self.share[rows])
 
-    def _measure(self, believed: Tensor, labels: Tensor, rows: Tensor, movable: Tensor) -> None:
+    def _measure(self, believed: Tensor, labels: Tensor, v: Tensor, rows: Tensor, usable: Tensor) -> None:
         """Let the confidences of the batch, F and `kept` follow the labels as seen from the beliefs."""
-        confidence = torch.sigmoid(self.table.read(rows))
-        own = believed.gather(1, labels[:, None]).squeeze(1)
-        from_class = believed * self.channel.T[labels]
+        if not len(labels):
+            return
+        t, confidence = believed / believed.sum(1, keepdim=True), torch.sigmoid(v)
+        own = t.gather(1, labels[:, None]).squeeze(1)
+        from_class = t * self.channel.T[labels]
         by_flip = from_class.sum(1)
         stayed = confidence * own
         r = stayed / (stayed + (1 - confidence) * by_flip + 1e-12)
-        self.table.update(rows, self.step_size * (r - confidence), movable)
+        self.table.update(rows, self.step_size * (r - confidence), usable)
         kept = self.kept[labels]
-        q = kept * own + (1 - kept) * by_flip + 1e-12
-        self._count(labels, kept * own / q, ((1 - kept) / q)[:, None] * from_class)
+        counted = usable / (kept * own + (1 - kept) * by_flip + 1e-12)
+        self._count(labels, kept * own * counted, ((1 - kept) * counted)[:, None] * from_class)

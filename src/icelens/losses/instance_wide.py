@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from icelens.errors import IndexRangeError, InputError
-from icelens.losses.pointwise import cross_entropy
-from icelens.losses.reduction import check_batch, reduced
+from icelens.errors import IndexRangeError
+from icelens.losses.reduction import check_batch, is_learning, reduced, without_index
 
 
 class ELRLoss(nn.Module):
@@ -44,11 +43,11 @@ class ELRLoss(nn.Module):
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also moves the averages of the batch."""
         if index is None:
-            return _without_index(self, logits, labels, self.reduction)
+            return without_index(self, logits, labels, self.reduction)
         labels, index = _checked(logits, labels, index, self.target)
         self.to(logits.device)
         p = logits.softmax(-1).clamp(1e-4, 1 - 1e-4)
-        learning = _learning(self)  # asked here, since no_grad() below would answer no
+        learning = is_learning(self)  # asked here, since no_grad() below would answer no
         with torch.no_grad():
             target = self.target[index].to(p)
             if learning:
@@ -99,7 +98,7 @@ class SOPLoss(nn.Module):
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also moves u and v of the batch."""
         if index is None:
-            return _without_index(self, logits, labels, self.reduction)
+            return without_index(self, logits, labels, self.reduction)
         labels, index = _checked(logits, labels, index, self.v)
         self.to(logits.device)
         p, y = logits.softmax(-1), labels[:, None]
@@ -108,7 +107,7 @@ class SOPLoss(nn.Module):
         raised = (p + s).clamp(min=self.floor)
         raised_y = raised.gather(1, y)
         q_y = raised_y / raised.sum(-1, keepdim=True)
-        if _learning(self):
+        if is_learning(self):
             with torch.no_grad():
                 free = ((p + s).gather(1, y) >= self.floor) & (q_y >= self.floor) & (u**2 <= 1)
                 guess = F.one_hot(p.argmax(-1), p.shape[-1])
@@ -123,20 +122,6 @@ class SOPLoss(nn.Module):
         """One step down both gradients; one that is not finite is none."""
         self.u[index] += (self.step_u * torch.nan_to_num(down_u, 0, 0, 0)).to(self.u)
         self.v[index] += (self.step_v * torch.nan_to_num(down_v, 0, 0, 0)).to(self.v)
-
-
-def _learning(loss: nn.Module) -> bool:
-    return loss.training and torch.is_grad_enabled()
-
-
-def _without_index(loss: nn.Module, logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
-    """Cross entropy for data that is not the training set."""
-    if _learning(loss):
-        raise InputError(
-            f"{type(loss).__name__} needs the index of each training example; leave it out only for other "
-            "data, in eval() or under torch.no_grad()"
-        )
-    return reduced(cross_entropy(logits, labels), reduction)
 
 
 def _checked(logits: Tensor, labels: Tensor, index: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:

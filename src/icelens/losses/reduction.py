@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from icelens.errors import InputError, unknown
@@ -98,6 +99,22 @@ def _holds_integers(tensor: Tensor) -> bool:
 
 def _kind(tensor: Tensor) -> str:
     return f"{tensor.dtype}, shape {tuple(tensor.shape)}"
+
+
+def is_learning(loss: nn.Module) -> bool:
+    """Whether a call is a step of training, which may move what a loss keeps."""
+    return loss.training and torch.is_grad_enabled()
+
+
+def without_index(loss: nn.Module, logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
+    """Cross entropy, for data that is not the training set of a loss with a row per example."""
+    if is_learning(loss):
+        raise InputError(
+            f"{type(loss).__name__} needs the index of each training example; leave it out only for other "
+            "data, in eval() or under torch.no_grad()"
+        )
+    labels = check_batch(logits, labels)
+    return reduced(F.cross_entropy(logits, labels, reduction="none"), reduction)
 
 
 class Pointwise(nn.Module):

@@ -83,7 +83,7 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
     classes = len(task.classes)
     per_epoch = batches_per_epoch(recipe, task)
     first = recipe.iterations or max(1, round(recipe.epochs * per_epoch))
-    iterations = first + round(recipe.refine * per_epoch)
+    iterations = first + math.ceil(recipe.refine * per_epoch)
     if recipe.warmup >= first:
         raise InputError(f"warmup={recipe.warmup} leaves nothing of a run of {first} iterations")
     problem = Problem(len(task.train), classes, first, transition)
@@ -180,7 +180,7 @@ def step(recipe: Recipe, task: Task, state: State, rows: Tensor) -> None:
     state.optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     state.optimizer.step()
-    if state.average is not None:
+    if state.average is not None and recipe.averaging:
         move_average(state.average, state.model, recipe.averaging)
     state.running.add_(loss.detach())
 

@@ -71,7 +71,7 @@ SETTINGS: dict[str, str] = {
     "schedule": "Learning rate over time: constant, linear (down to 0), exponential (down to `decay`).",
     "warmup": "Iterations over which the learning rate first rises from 0.",
     "decay": "What the exponential schedule ends at, as a factor of the learning rate.",
-    "iterations": "Length of the run in batches; 0 leaves it to `epochs`.",
+    "iterations": "Length of the run in batches, with `refine` of its first stage; 0 leaves it to `epochs`.",
     "epochs": "Length of the run in passes over the training data, where `iterations` is 0.",
     "batch_size": "Examples in a batch; the last batch of an epoch may be smaller.",
     "augment": "none, or crop_flip for images.",

@@ -58,7 +58,7 @@ class Refinement:
         state = self.state
         if iteration == state.first:
             self.average.load_state_dict(state.model.state_dict())
-        self.average.train()
+        as_in_training(self.average)
         state.share.fill_(share_of(self.recipe, iteration))
         self.live.fill_(float(iteration - state.first >= FROZEN * (state.iterations - state.first)))
 
@@ -86,6 +86,14 @@ class Refinement:
         state.running.add_(loss.detach())
 
 
+def as_in_training(model: nn.Module) -> None:
+    """Have BatchNorm take, and remember, statistics of the batch; dropout stays off."""
+    model.eval()
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm1d | nn.BatchNorm2d):
+            module.train()
+
+
 def share_of(recipe: Recipe, iteration: int) -> float:
     """λ of mixup, uniform from 1/2 to 1: a function of the seed and the iteration alone."""
     drawn = float(np.random.default_rng([recipe.seed, iteration]).uniform())
@@ -111,4 +119,5 @@ def check_refine(recipe: Recipe, task: Task) -> None:
     if recipe.averaging:
         raise InputError("refine has an average of the weights of its own; set averaging=0")
     if task.train.inputs.dim() != 4 or task.train.inputs.dtype != torch.uint8:
-        raise InputError("refine distorts images; an example here is a row of features")
+        kind = f"{task.train.inputs.dtype} of shape {tuple(task.train.inputs.shape[1:])}"
+        raise InputError(f"refine distorts images of uint8; an example here is {kind}")
