@@ -283,7 +283,9 @@ def held() -> str:
         "clean": "none", "sym05": "5 %", "pair10": "pairs 10 %", "inst10": "by instance 10 %",
         "sym20": "20 %", "pair40": "pairs 40 %", "inst40": "by instance 40 %", "sym50": "50 %",
     }  # fmt: skip
-    names = {"m_ce": "cross entropy", "m_elr": "ELR", "g10": "ICE-HELD", "g0": "without its guard"}
+    names = {
+        "m_ce": "cross entropy", "m_elr": "ELR", "h8": "ICE-HELD", "g10": "with a guard by counted flips",
+    }  # fmt: skip
     table = [["", *noises.values()]]
     for name, title in names.items():
         found = [[run for run in runs if (run["noise"], run["name"]) == (noise, name)] for noise in noises]
@@ -294,7 +296,7 @@ def held() -> str:
 def _held_cell(runs: list[dict[str, Any]]) -> str:
     """Mean accuracy (standard deviation) / mean AUROC of the method's own score."""
     if not runs:
-        return "the same"
+        return "—"
     last = [run["accuracy"][-1] for run in runs]
     accuracy = f"{statistics.fmean(last):.2f}" + (f" ({statistics.stdev(last):.2f})" if len(last) > 1 else "")
     scores = [next(run[name] for name in ("C", "t_y", "p_y") if name in run) for run in runs]

@@ -229,7 +229,7 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
     v, leader, share = [math.log(9)] * n, [0] * n, [0.0] * n
     flipped = [[0.0 if a == b else 0.1 / (k - 1) / k for b in range(k)] for a in range(k)]
     stayed = [0.9 / k] * k
-    seen, visited = {"rows": 0, "steps": 0}, set()
+    seen, visited = {"rows": 0, "steps": 0, "contradicted": 1.0}, set()
 
     def average(p: Row, i: int) -> Row:
         whole = 1 - decay ** (seen["rows"] // len(visited)) if share[i] > 0 else 0.0
@@ -250,8 +250,7 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
     def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
         clamped = [[min(max(p_k, 1e-4), 1 - 1e-4) for p_k in softmax(z)] for z in outputs]
         averages = [average(p, i) for p, i in zip(clamped, index, strict=True)]
-        wrong = sum(map(sum, flipped)) / (sum(map(sum, flipped)) + sum(stayed))
-        everyone = min(1.0, (wrong / settings["doubt"]) ** 2)
+        everyone = min(1.0, (seen["contradicted"] / settings["doubt"]) ** 8)
         losses, moves, moved, remained = [], [], [[0.0] * k for _ in range(k)], [0.0] * k
         for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
             c = 1 / (1 + math.exp(-v[i]))
@@ -268,6 +267,8 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
             for a in range(k):
                 moved[a][y] += (1 - right) / q * by_flip[a] / len(labels)
         leading = [max(range(k), key=lambda a, t=t: t[a]) for t in averages]
+        wrong = sum(a != y for a, y in zip(leading, labels, strict=True)) / len(labels)
+        seen["contradicted"] += max(0.02, 1 / (seen["steps"] + 1)) * (wrong - seen["contradicted"])
         for t, a, i, move in zip(averages, leading, index, moves, strict=True):
             leader[i], share[i], v[i] = a, t[a], v[i] + move
         seen["rows"] += len(labels)

@@ -16,6 +16,7 @@ from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduc
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
+_STEEP = 8  # a guard that opens by and by would let flips between pairs be learned meanwhile
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
 
@@ -32,9 +33,10 @@ class HeldLoss(ChannelLoss):
     against what was believed of it. With C they are 8 bytes an example. A batch that holds an example twice
     remembers one of the two visits. The loss works in one process.
 
-    The data says how much holding it needs. With d the share of labels that F and `kept` count as flipped,
-    and g = min(1, (d / doubt)²), the weight is w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)].
-    Where few labels are flipped, only they are held back; the loss of the others is cross entropy.
+    The data says how much holding it needs. With d the share of labels that are not the leading class, over
+    the last batches, and g = min(1, (d / doubt)⁸), nearly a switch, the weight of an example is
+    w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)]. Where few labels are contradicted, only doubtful ones
+    are held back; the loss of the others is cross entropy.
 
     Args:
         examples: the number of training examples.
@@ -42,7 +44,7 @@ class HeldLoss(ChannelLoss):
         hold: weight of the second term with up to ten classes. 3 is that of Liu et al. for CIFAR-10. From 2
             on it outweighs the pull of a wrong label on a model that is sure of another class.
         decay: of the average t over visits; 0.7 is theirs.
-        doubt: the share of flipped labels from which on all are held; 0 holds them always.
+        doubt: the share of contradicted labels from which on all are held; 0 holds them always.
         step_size: how far one visit moves a confidence logit.
         reduction: "mean", "sum" or "none".
     """
@@ -51,6 +53,7 @@ class HeldLoss(ChannelLoss):
     share: Tensor
     rows_seen: Tensor
     examples_seen: Tensor
+    contradicted: Tensor
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class HeldLoss(ChannelLoss):
         # Their ratio is how often an example was visited, on average over those that were.
         self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))
         self.register_buffer("examples_seen", torch.zeros((), dtype=torch.float64))
+        self.register_buffer("contradicted", torch.ones(()))  # d: at first nothing is known
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also remembers what is believed of it."""
@@ -105,7 +109,7 @@ class HeldLoss(ChannelLoss):
             weight = self._weight(v)
             if learning:
                 believed = self.decay * believed + (1 - self.decay) * seen / seen.sum(1, keepdim=True)
-                self._remember(believed, rows, usable)
+                self._remember(believed, labels, rows, usable)
                 self._measure(believed, labels, v, rows, movable & usable)
         held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
         losses = F.cross_entropy(wide(logits), labels, reduction="none") + weight * held
@@ -159,11 +163,14 @@ class HeldLoss(ChannelLoss):
         most = self.hold * max(1.0, math.log10(len(self.stayed)))
         if not self.doubt:
             return torch.full_like(v, most)
-        wrong = self.flipped.sum()
-        everyone = (wrong / (wrong + self.stayed.sum()) / self.doubt).square().clamp(max=1)
+        everyone = ((self.contradicted / self.doubt) ** _STEEP).clamp(max=1)
         return most * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
-    def _remember(self, believed: Tensor, rows: Tensor, usable: Tensor) -> None:
+    def _remember(self, believed: Tensor, labels: Tensor, rows: Tensor, usable: Tensor) -> None:
+        if not len(labels):
+            return
+        now = (believed.argmax(1) != labels).to(self.contradicted).mean()
+        self.contradicted.lerp_(now, (1 / (self.steps + 1)).clamp_min(self.memory))
         self.examples_seen += ((self.share[rows] == 0) & usable).sum()
         self.rows_seen += usable.sum()
         self._write(believed, rows, usable)
