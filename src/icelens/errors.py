@@ -37,11 +37,13 @@ class TrainingError(IcelensError, RuntimeError):
 def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
     """The error for a name that is in none of the registries, with the nearest name that is.
 
+    Of names that begin with it that is the first, as the registry has them.
+
     >>> print(unknown("loss", "ise_linear", ["ice_linear", "cce"]))
     unknown loss 'ise_linear'; did you mean 'ice_linear'?
     """
-    options = sorted(known)
+    options = list(known)
     near = [option for option in options if option.startswith(name)] if name else []
-    near = near or difflib.get_close_matches(name, options, n=1)
-    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(options)}"
+    near = near or difflib.get_close_matches(name, sorted(options), n=1)
+    hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(sorted(options))}"
     return InputError(f"unknown {what} '{name}'; {hint}")
