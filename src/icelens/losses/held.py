@@ -96,8 +96,8 @@ class HeldLoss(ChannelLoss):
                 f"HeldLoss would remember something else in each of {ranks.count()} processes; train in one, "
                 "or with ICELoss"
             )
-        self.to(logits.device)
-        self.table.follow(logits.device)
+        if self.share.device != logits.device:
+            self.to(logits.device)
         rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
         v = self.table.read(rows, once=learning)
         p = wide(logits).softmax(-1).clamp(_EDGE, 1 - _EDGE)

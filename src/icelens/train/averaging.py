@@ -15,13 +15,14 @@ def start_average(model: nn.Module) -> nn.Module:
 
 
 @torch.no_grad()
-def move_average(average: nn.Module, model: nn.Module, decay: float) -> None:
-    """average ← decay·average + (1 − decay)·model, for weights and for BatchNorm's statistics.
+def move_average(average: nn.Module, model: nn.Module, decay: float, *, statistics: bool = True) -> None:
+    """average ← decay·average + (1 − decay)·model, for weights and, if wanted, for BatchNorm's statistics.
 
     Not `torch.optim.swa_utils.AveragedModel`: its update asks the device how many there were before, and a
     recorded step may not wait for an answer.
     """
-    pairs = list(zip(_tensors(average), _tensors(model), strict=True))
+    tensors = _tensors if statistics else nn.Module.parameters
+    pairs = list(zip(tensors(average), tensors(model), strict=True))
     means, values = zip(*(pair for pair in pairs if pair[0].is_floating_point()), strict=True)
     torch._foreach_lerp_(means, values, 1 - decay)
     for count, value in pairs:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from icelens.errors import InputError
 from icelens.losses import HeldLoss
+from icelens.train.averaging import move_average
 from icelens.train.mixup import mixed, partner
 from icelens.train.predict import as_input, is_captured, mixed_precision
 from icelens.train.recipe import Recipe
@@ -79,10 +80,7 @@ class Refinement:
         state.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         state.optimizer.step()
-        # Weights alone: the statistics of the average are its own.
-        torch._foreach_lerp_(
-            list(self.average.parameters()), [p.detach() for p in state.model.parameters()], 1 - DECAY
-        )
+        move_average(self.average, state.model, DECAY, statistics=False)  # it has statistics of its own
         state.running.add_(loss.detach())
 
 
