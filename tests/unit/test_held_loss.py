@@ -53,7 +53,20 @@ def test_with_many_classes_the_leader_of_the_average_is_kept():
     sure = share > 0.6
     assert sure.sum() > N / 2
     torch.testing.assert_close(held.leader[sure].long(), leader[sure])
-    torch.testing.assert_close(held.share[sure].float(), share[sure], atol=0.02, rtol=0)
+    torch.testing.assert_close(held.share[sure].float().abs(), share[sure], atol=0.02, rtol=0)
+    assert ((held.share > 0) == (held.leader == labels)).all()
+
+
+def test_confidence_is_the_mean_of_all_visits_and_of_what_is_believed_now():
+    logits = torch.tensor([[0.0, 2.0, 0.0], [0.0, 2.0, 0.0], [9.0, 9.0, 9.0]]).requires_grad_()
+    held, some = HeldLoss(3, 3), torch.tensor([0, 1])
+    for _ in range(4):
+        held(logits[some], torch.tensor([1, 2]), some)
+    steps, believed = held.table(), logits.softmax(1)[0, 1].item()
+    confirmed, denied, unseen = held.confidence().tolist()
+    assert confirmed == pytest.approx((steps[0].item() + believed) / 2, abs=1e-3)
+    assert denied == pytest.approx(steps[1].item() / 2)
+    assert unseen == pytest.approx(0.9)
 
 
 def test_an_example_costs_eight_bytes():
@@ -120,7 +133,7 @@ def test_a_first_visit_in_a_later_epoch_knows_of_no_belief():
     held(logits.requires_grad_(), torch.tensor([0]), torch.tensor([3]))
     p = logits.softmax(1)[0].clamp(1e-4, 1 - 1e-4)
     assert held.leader[3] == 1
-    assert held.share[3].item() == pytest.approx(0.3 * p[1].item(), rel=1e-3)
+    assert held.share[3].abs().item() == pytest.approx(0.3 * p[1].item(), rel=1e-3)
 
 
 def test_rows_that_are_held_out_do_not_count_as_visited():

@@ -99,7 +99,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         log_p = log_probabilities(inputs, network, everything if read is None else read)
     return Fit(
         log_p,
-        None if channel is None else channel.confidence().cpu().numpy(),
+        None if channel is None else channel.table().cpu().numpy(),
         np.array(history.iteration, dtype=np.int64),
         np.array(history.confidence, dtype=np.float32).reshape(len(history.iteration), len(history.sample)),
         None if visits is None else F.log_softmax(visits / run.counted_epochs, -1).cpu().numpy(),
@@ -192,7 +192,7 @@ class _History:
     def record(self, iteration: int) -> None:
         if self.channel is not None:
             self.iteration.append(iteration)
-            self.confidence.append(self.channel.confidence().cpu()[self.sample].numpy())
+            self.confidence.append(self.channel.table().cpu()[self.sample].numpy())
 
 
 def _batches(order: Tensor, size: int) -> list[Tensor]:

@@ -33,6 +33,9 @@ class HeldLoss(ChannelLoss):
     against what was believed of it. With C they are 8 bytes an example. A batch that holds an example twice
     remembers one of the two visits. The loss works in one process.
 
+    C remembers all visits, t the last few. `confidence` is the mean of C and the label's share in t, taken as
+    zero where another class leads. So it is below one half where the label is not the leading class.
+
     The data says how much holding it needs. With d the share of labels that are not the leading class, over
     the last batches, and g = min(1, (d / doubt)⁸), nearly a switch, the weight of an example is
     w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)]. Where few labels are contradicted, only doubtful ones
@@ -116,6 +119,13 @@ class HeldLoss(ChannelLoss):
         return reduced(losses, self.reduction)
 
     @torch.no_grad()
+    def confidence(self) -> Tensor:
+        """How far the label of every example is confirmed, (examples,): by all visits and by the last few."""
+        steps = super().confidence()
+        share = (self.share.to(steps) / self._whole().clamp_min(_EDGE).to(steps)).clamp(0, 1)
+        return torch.where(self.share == 0, steps, (steps + share) / 2)
+
+    @torch.no_grad()
     def targets(self, p: Tensor, labels: Tensor, index: Tensor, *, live: Tensor) -> Tensor:
         """What to teach of a batch in a second stage, (batch, classes): C·y + (1 − C)·t²/Σt².
 
@@ -138,7 +148,7 @@ class HeldLoss(ChannelLoss):
         t = t + (1 - t.sum(1, keepdim=True)).clamp_min(0) * p  # what early visits left open
         t = torch.lerp(t, p, live * _LATER)
         t = t / t.sum(1, keepdim=True)
-        self._write(t, rows, movable)
+        self._write(t, labels, rows, movable)
         own, kept = t.gather(1, labels[:, None]).squeeze(1), self.kept[labels]
         r = kept * own / (kept * own + (1 - kept) * (t * self.channel.T[labels]).sum(1) + 1e-12)
         v = self.table.read(rows)
@@ -152,11 +162,15 @@ class HeldLoss(ChannelLoss):
 
     def _recalled(self, p: Tensor, rows: Tensor) -> Tensor:
         """t as it was left, (batch, classes); it sums to less than one in the first visits."""
-        leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
-        visits = (self.rows_seen / self.examples_seen.clamp_min(1)).floor()
-        whole = (share > 0) * (1 - self.decay**visits).to(p)
+        leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p).abs()[:, None]
+        whole = (share > 0) * self._whole().to(p)
         rest = (whole - share).clamp_min(0) / (1 - p.gather(1, leader))
         return (rest * p).scatter(1, leader, share)
+
+    def _whole(self) -> Tensor:
+        """What the entries of t sum to by now."""
+        visits = (self.rows_seen / self.examples_seen.clamp_min(1)).floor()
+        return 1 - self.decay**visits
 
     def _weight(self, v: Tensor) -> Tensor:
         """w of examples with these confidence logits."""
@@ -173,11 +187,12 @@ class HeldLoss(ChannelLoss):
         self.contradicted.lerp_(now, (1 / (self.steps + 1)).clamp_min(self.memory))
         self.examples_seen += ((self.share[rows] == 0) & usable).sum()
         self.rows_seen += usable.sum()
-        self._write(believed, rows, usable)
+        self._write(believed, labels, rows, usable)
 
-    def _write(self, believed: Tensor, rows: Tensor, usable: Tensor) -> None:
-        """Keep the leading class and its share, of the rows that may change."""
+    def _write(self, believed: Tensor, labels: Tensor, rows: Tensor, usable: Tensor) -> None:
+        """Keep the leading class and its share, below zero if the label is another, where they may change."""
         share, leader = believed.max(1)
+        share = torch.where(leader == labels, share, -share)
         self.leader[rows] = torch.where(usable, leader.to(self.leader), self.leader[rows])
         self.share[rows] = torch.where(usable, share.to(self.share), self.share[rows])
 
