@@ -284,7 +284,8 @@ def held() -> str:
         "sym20": "20 %", "pair40": "pairs 40 %", "inst40": "by instance 40 %", "sym50": "50 %",
     }  # fmt: skip
     names = {
-        "m_ce": "cross entropy", "m_elr": "ELR", "h8": "ICE-HELD", "g10": "with a guard by counted flips",
+        "m_ce": "cross entropy", "m_elr": "ELR", "final": "ICE-HELD",
+        "h8": "with a guard by contradicted labels", "g10": "with a guard by counted flips",
     }  # fmt: skip
     table = [["", *noises.values()]]
     for name, title in names.items():
@@ -302,6 +303,45 @@ def _held_cell(runs: list[dict[str, Any]]) -> str:
     scores = [next(run[name] for name in ("C", "t_y", "p_y") if name in run) for run in runs]
     aurocs = [score["auroc"] for score in scores if "auroc" in score]
     return accuracy + (f" / {statistics.fmean(aurocs):.4f}".replace("0.", ".") if aurocs else "")
+
+
+def panel() -> str:
+    """The panel of benchmarks/robust.py as far as it is measured, a row for each case."""
+    methods = {
+        "cross_entropy": "cross entropy", "gce": "GCE", "elr": "ELR", "sop": "SOP", "ice_linear": "ICE-LIN",
+        "ice_power": "ICE-POW", "first": "ICE-HELD, first form", "ice_held": "ICE-HELD", "ice_plus": "ICE+",
+    }  # fmt: skip
+    cases = {
+        "cifar10-0": "CIFAR-10, as published", "cifar10-20": "20 % at random", "cifar10-50": "50 %",
+        "cifar10-80": "80 %", "cifar10-asymmetric-40": "like to like, 40 %",
+        "cifar10-instance-40": "by instance, 40 %", "cifar10n-aggregate": "CIFAR-10N, majority",
+        "cifar10n-worst": "CIFAR-10N, worst", "cifar100-50": "CIFAR-100, 50 %",
+        "fashion-mnist-50": "Fashion-MNIST, 50 %", "hausa": "Hausa news", "digits-30": "digits, 30 %",
+    }  # fmt: skip
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for folder in ("robust", "robust_first"):
+        for path in sorted((RESULTS / folder).glob("*.json")):
+            record = json.loads(path.read_text(encoding="utf-8"))
+            method = "first" if folder == "robust_first" else record["method"]
+            found.setdefault((record["case"], method), []).append(record)
+    measured = [method for method in methods if any(method == name for _, name in found)]
+    table = [["", *(methods[method] for method in measured)]]
+    for case, title in cases.items():
+        if any(case == name for name, _ in found):
+            table.append([title, *(_panel_cell(found.get((case, method), [])) for method in measured)])
+    return markdown(table).rstrip()
+
+
+def _panel_cell(records: list[dict[str, Any]]) -> str:
+    """Mean accuracy (standard deviation), AUROC and F1, and of how many seeds if not of three."""
+    if not records:
+        return "—"
+    last = [100 * record["accuracy"] for record in records]
+    words = [f"{statistics.fmean(last):.2f}" + (f" ({statistics.stdev(last):.2f})" if len(last) > 1 else "")]
+    for name in ("auroc", "f1"):
+        values = [record[name] for record in records if name in record]
+        words += [f"{statistics.fmean(values):.3f}".replace("0.", ".")] if values else []
+    return " / ".join(words) + ("" if len(records) == 3 else f" [n = {len(records)}]")
 
 
 def example(name: str) -> str:
@@ -330,6 +370,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "words": words,
     "combine": combine,
     "held": held,
+    "panel": panel,
     "text_flips": text_flips,
     "speed": speed,
     "detect": detect,

@@ -19,7 +19,7 @@ class Confidence(nn.Module):
 
     The table is state in the way of BatchNorm's running statistics: no optimizer sees it. It is a plain
     tensor and not a buffer, since DDP would broadcast a buffer of this size in every forward pass; it
-    moves with `.to()`, is saved in `state_dict()`, and stays float32 whatever the module is cast to. One
+    moves with `.to()`, is saved in `state_dict()`, and keeps its dtype whatever the module is cast to. One
     table belongs to one CUDA stream at a time.
 
     Args:
@@ -28,6 +28,7 @@ class Confidence(nn.Module):
         device: where the table lives and stays. None: it follows the logits.
         capacity: with several ranks, the most rows that one rank hands in at a time. None: the
             largest batch of the first step.
+        dtype: float32, or float16 for two bytes an example: steps below v/2000 are lost then.
     """
 
     v: Tensor
@@ -39,6 +40,7 @@ class Confidence(nn.Module):
         start: float = 0.0,
         device: torch.device | str | None = None,
         capacity: int | None = None,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         if not hasattr(examples, "__index__"):
@@ -49,7 +51,7 @@ class Confidence(nn.Module):
         self.examples = operator.index(examples)
         self.capacity = capacity
         self.fixed_device = device is not None
-        self.v = torch.full((examples,), float(start), dtype=torch.float32, device=device)
+        self.v = torch.full((examples,), float(start), dtype=dtype, device=device)
         self.lowest_index = torch.zeros((), dtype=torch.int64, device=device)
         self.highest_index = torch.zeros((), dtype=torch.int64, device=device)
         self.arrived = torch.zeros((), dtype=torch.int32, device=device)  # rows a kernel is through with
@@ -124,6 +126,7 @@ class Confidence(nn.Module):
             rows, step = self._of_all_ranks(
                 rows, step, device if origin == device else ranks.carrier(device, origin)
             )
+        step = step.to(self.v.dtype)
         if shared and device.type != "cpu":
             # Sorts by row before it adds, where index_add_ adds in any order, another one on each rank.
             self.v.index_put_((rows,), step, accumulate=True)

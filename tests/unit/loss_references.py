@@ -250,7 +250,9 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
     def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
         clamped = [[min(max(p_k, 1e-4), 1 - 1e-4) for p_k in softmax(z)] for z in outputs]
         averages = [average(p, i) for p, i in zip(clamped, index, strict=True)]
-        everyone = min(1.0, (seen["contradicted"] / settings["doubt"]) ** 8)
+        flips = sum(map(sum, flipped))
+        counted = flips / (flips + sum(stayed)) / settings["doubt"]
+        everyone = min(1.0, max(counted**4, (seen["contradicted"] / settings["doubt"] / 5) ** 8))
         losses, moves, moved, remained = [], [], [[0.0] * k for _ in range(k)], [0.0] * k
         for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
             c = 1 / (1 + math.exp(-v[i]))

@@ -109,7 +109,10 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
 
 def _channel(inputs: Inputs, examples: int, classes: int) -> ChannelLoss:
     """The loss of a run that finds wrong labels, of the form that fits the network."""
-    return HeldLoss(examples, classes, doubt=0.0) if inputs.memorises else ChannelLoss(examples, classes)
+    if not inputs.memorises:
+        return ChannelLoss(examples, classes)
+    # An audit adds confidences up, and with them what is rounded off.
+    return HeldLoss(examples, classes, doubt=0.0, dtype=torch.float32)
 
 
 class _Run:

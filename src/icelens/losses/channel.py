@@ -29,6 +29,7 @@ class ChannelLoss(nn.Module):
         belief: how far the loss follows the confidence of the single example.
         step_size: how far one visit moves a confidence logit.
         memory: share of a batch in the moving counts that F and `kept` are read from.
+        dtype: of the confidence logits.
     """
 
     flipped: Tensor
@@ -44,10 +45,11 @@ class ChannelLoss(nn.Module):
         belief: float = 0.15,
         step_size: float = 1.0,
         memory: float = 0.02,
+        dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         self.belief, self.step_size, self.memory = belief, step_size, memory
-        self.table = Confidence(examples, start=float(torch.logit(torch.tensor(kept))))
+        self.table = Confidence(examples, start=float(torch.logit(torch.tensor(kept))), dtype=dtype)
         elsewhere = 1 - torch.eye(classes)
         # Shares of all labels, by the class they belong to and the one they were given.
         self.register_buffer("flipped", elsewhere * (1 - kept) / (classes - 1) / classes)

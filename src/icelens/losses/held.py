@@ -16,7 +16,8 @@ from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduc
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
-_STEEP = 8  # a guard that opens by and by would let flips between pairs be learned meanwhile
+_PACE = 0.2  # how far a visit moves the support of a label
+_RECENT = 0.75  # of the confidence, what is read from that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
 
@@ -30,16 +31,17 @@ class HeldLoss(ChannelLoss):
     spreads it now.
 
     C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
-    against what was believed of it. With C they are 8 bytes an example. A batch that holds an example twice
-    remembers one of the two visits. The loss works in one process.
+    against what was believed of it. C remembers all visits and knows where flips go. Late, when the model
+    knows most, its recent predictions of the label tell more, so `confidence` is a quarter of C and three
+    quarters of `support`, a moving average of p_y. All of it is 8 bytes an example. A batch that holds an
+    example twice remembers one of the two visits. The loss works in one process.
 
-    C remembers all visits, t the last few. `confidence` is the mean of C and the label's share in t, taken as
-    zero where another class leads. So it is below one half where the label is not the leading class.
-
-    The data says how much holding it needs. With d the share of labels that are not the leading class, over
-    the last batches, and g = min(1, (d / doubt)⁸), nearly a switch, the weight of an example is
-    w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)]. Where few labels are contradicted, only doubtful ones
-    are held back; the loss of the others is cross entropy.
+    The data says how much holding it needs. With f the share of labels that count as flipped, by F and
+    `kept`, and d the share of labels that are not the leading class, over the last batches, the weight is
+    w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)], g = max[(f / doubt)⁴, (d / (5·doubt))⁸], at most 1.
+    Where both are small, only doubtful labels are held back; the loss of the others is cross entropy. d alone
+    would take a hard task for noise; f alone is small at first where flips have a direction, and a network
+    that is let go then learns them before they are seen.
 
     Args:
         examples: the number of training examples.
@@ -47,13 +49,15 @@ class HeldLoss(ChannelLoss):
         hold: weight of the second term with up to ten classes. 3 is that of Liu et al. for CIFAR-10. From 2
             on it outweighs the pull of a wrong label on a model that is sure of another class.
         decay: of the average t over visits; 0.7 is theirs.
-        doubt: the share of contradicted labels from which on all are held; 0 holds them always.
+        doubt: the share of flipped labels from which on all are held; 0 holds them always.
         step_size: how far one visit moves a confidence logit.
         reduction: "mean", "sum" or "none".
+        dtype: of the confidence logits; float32 is two bytes more.
     """
 
     leader: Tensor
     share: Tensor
+    support: Tensor
     rows_seen: Tensor
     examples_seen: Tensor
     contradicted: Tensor
@@ -65,9 +69,10 @@ class HeldLoss(ChannelLoss):
         *,
         hold: float = 3.0,
         decay: float = 0.7,
-        doubt: float = 0.1,
+        doubt: float = 0.05,
         step_size: float = 1.0,
         reduction: str = "mean",
+        dtype: torch.dtype = torch.float16,
     ) -> None:
         if classes < 2:
             raise InputError(f"HeldLoss needs at least 2 classes, got {classes}")
@@ -78,12 +83,12 @@ class HeldLoss(ChannelLoss):
             ("doubt", doubt, SHARE), ("step_size", step_size, AT_LEAST_0),
         ):  # fmt: skip
             check_setting(name, value, allowed)
-        super().__init__(examples, classes, belief=0.0, step_size=step_size)
+        super().__init__(examples, classes, belief=0.0, step_size=step_size, dtype=dtype)
         self.hold, self.decay, self.doubt, self.reduction = hold, decay, doubt, reduction
         code = torch.int16 if classes < 2**15 else torch.int32
         self.register_buffer("leader", torch.zeros(examples, dtype=code))
         self.register_buffer("share", torch.zeros(examples, dtype=torch.float16))
-        # Their ratio is how often an example was visited, on average over those that were.
+        self.register_buffer("support", torch.zeros(examples, dtype=torch.float16))
         self.register_buffer("rows_seen", torch.zeros((), dtype=torch.float64))
         self.register_buffer("examples_seen", torch.zeros((), dtype=torch.float64))
         self.register_buffer("contradicted", torch.ones(()))  # d: at first nothing is known
@@ -102,7 +107,7 @@ class HeldLoss(ChannelLoss):
         if self.share.device != logits.device:
             self.to(logits.device)
         rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
-        v = self.table.read(rows, once=learning)
+        v = self.table.read(rows, once=learning).float()
         p = wide(logits).softmax(-1).clamp(_EDGE, 1 - _EDGE)
         with torch.no_grad():
             # Of what is not finite nothing is remembered.
@@ -112,7 +117,7 @@ class HeldLoss(ChannelLoss):
             weight = self._weight(v)
             if learning:
                 believed = self.decay * believed + (1 - self.decay) * seen / seen.sum(1, keepdim=True)
-                self._remember(believed, labels, rows, usable)
+                self._remember(believed, seen, labels, rows, usable)
                 self._measure(believed, labels, v, rows, movable & usable)
         held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
         losses = F.cross_entropy(wide(logits), labels, reduction="none") + weight * held
@@ -121,9 +126,8 @@ class HeldLoss(ChannelLoss):
     @torch.no_grad()
     def confidence(self) -> Tensor:
         """How far the label of every example is confirmed, (examples,): by all visits and by the last few."""
-        steps = super().confidence()
-        share = (self.share.to(steps) / self._whole().clamp_min(_EDGE).to(steps)).clamp(0, 1)
-        return torch.where(self.share == 0, steps, (steps + share) / 2)
+        steps = super().confidence().float()
+        return torch.where(self.share == 0, steps, torch.lerp(steps, self.support.float(), _RECENT))
 
     @torch.no_grad()
     def targets(self, p: Tensor, labels: Tensor, index: Tensor, *, live: Tensor) -> Tensor:
@@ -148,10 +152,11 @@ class HeldLoss(ChannelLoss):
         t = t + (1 - t.sum(1, keepdim=True)).clamp_min(0) * p  # what early visits left open
         t = torch.lerp(t, p, live * _LATER)
         t = t / t.sum(1, keepdim=True)
-        self._write(t, labels, rows, movable)
+        self._follow(p, labels, rows, movable, torch.where(self.share[rows] == 0, 1.0, live * _LATER))
+        self._write(t, rows, movable)
         own, kept = t.gather(1, labels[:, None]).squeeze(1), self.kept[labels]
         r = kept * own / (kept * own + (1 - kept) * (t * self.channel.T[labels]).sum(1) + 1e-12)
-        v = self.table.read(rows)
+        v = self.table.read(rows).float()
         confidence = torch.lerp(torch.sigmoid(v), r.to(v), live * _LATER)
         self.table.update(rows, torch.logit(confidence, 1e-6) - v, movable)
         sure = F.one_hot(t.argmax(1), t.shape[1]).to(t)
@@ -162,37 +167,47 @@ class HeldLoss(ChannelLoss):
 
     def _recalled(self, p: Tensor, rows: Tensor) -> Tensor:
         """t as it was left, (batch, classes); it sums to less than one in the first visits."""
-        leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p).abs()[:, None]
-        whole = (share > 0) * self._whole().to(p)
+        leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
+        whole = (share > 0) * (1 - self.decay ** self._visits()).to(p)
         rest = (whole - share).clamp_min(0) / (1 - p.gather(1, leader))
         return (rest * p).scatter(1, leader, share)
 
-    def _whole(self) -> Tensor:
-        """What the entries of t sum to by now."""
-        visits = (self.rows_seen / self.examples_seen.clamp_min(1)).floor()
-        return 1 - self.decay**visits
+    def _visits(self) -> Tensor:
+        """How often an example was visited, on average over those that were."""
+        return (self.rows_seen / self.examples_seen.clamp_min(1)).floor()
 
     def _weight(self, v: Tensor) -> Tensor:
         """w of examples with these confidence logits."""
         most = self.hold * max(1.0, math.log10(len(self.stayed)))
         if not self.doubt:
             return torch.full_like(v, most)
-        everyone = ((self.contradicted / self.doubt) ** _STEEP).clamp(max=1)
+        flips = self.flipped.sum()
+        counted = (flips / (flips + self.stayed.sum()) / self.doubt) ** 4
+        hard = (self.contradicted / (5 * self.doubt)) ** 8
+        everyone = torch.maximum(counted, hard).clamp(max=1)
         return most * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
-    def _remember(self, believed: Tensor, labels: Tensor, rows: Tensor, usable: Tensor) -> None:
+    def _remember(self, believed: Tensor, seen: Tensor, labels: Tensor, rows: Tensor, usable: Tensor) -> None:
         if not len(labels):
             return
         now = (believed.argmax(1) != labels).to(self.contradicted).mean()
         self.contradicted.lerp_(now, (1 / (self.steps + 1)).clamp_min(self.memory))
-        self.examples_seen += ((self.share[rows] == 0) & usable).sum()
+        first = self.share[rows] == 0
+        rate = torch.where(first, 1.0, (1 / (self._visits() + 1)).clamp_min(_PACE).float())
+        self._follow(seen, labels, rows, usable, rate)
+        self.examples_seen += (first & usable).sum()
         self.rows_seen += usable.sum()
-        self._write(believed, labels, rows, usable)
+        self._write(believed, rows, usable)
 
-    def _write(self, believed: Tensor, labels: Tensor, rows: Tensor, usable: Tensor) -> None:
-        """Keep the leading class and its share, below zero if the label is another, where they may change."""
+    def _follow(self, p: Tensor, labels: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
+        """Let the support of the labels follow p, of the rows that may change."""
+        before = self.support[rows]
+        after = torch.lerp(before.float(), p.gather(1, labels[:, None]).squeeze(1).float(), rate.float())
+        self.support[rows] = torch.where(usable, after.to(before), before)
+
+    def _write(self, believed: Tensor, rows: Tensor, usable: Tensor) -> None:
+        """Keep the leading class and its share, of the rows that may change."""
         share, leader = believed.max(1)
-        share = torch.where(leader == labels, share, -share)
         self.leader[rows] = torch.where(usable, leader.to(self.leader), self.leader[rows])
         self.share[rows] = torch.where(usable, share.to(self.share), self.share[rows])
 
