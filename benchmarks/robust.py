@@ -74,6 +74,9 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
     arguments = parser.parse_args()
     place = Place(arguments)
+    unfit = [case for case in arguments.cases if not CASES[case].plus]
+    if PLUS in arguments.methods and unfit:
+        print(f"{PLUS} is for images, so there is none on {', '.join(unfit)}")
     if not arguments.show:
         jobs = list(missing(arguments, place))
         for number, (case, method, seed, _) in enumerate(
@@ -88,7 +91,7 @@ def missing(arguments: argparse.Namespace, place: Place) -> Iterator[Job]:
     for seed in range(arguments.seeds):
         for case in arguments.cases:
             for method in arguments.methods:
-                fits = method != PLUS or "refine" in CASES[case].plus
+                fits = method != PLUS or CASES[case].plus
                 if fits and not place.record(case, method, seed).exists():
                     yield case, method, seed, place
 
