@@ -313,7 +313,7 @@ def held_scores() -> str:
         row = [score]
         for name in ("auroc", "f1"):
             gains = [run["scores"][score][name] - run["elr"][name] for run in runs]
-            ahead = sum(gain >= 0 for gain in gains)
+            ahead = sum(gain > 0 for gain in gains)
             row += [f"{ahead} of {len(gains)}", f"{min(gains):+.4f}", f"{statistics.fmean(gains):+.4f}"]
         table.append(row)
     return markdown(table).rstrip()

@@ -15,7 +15,7 @@ from icelens.errors import IndexRangeError, InputError, TrainingError
 
 
 class Confidence(nn.Module):
-    """One logit v per training example; the confidence is C = sigmoid(v). Four bytes an example.
+    """One logit v per training example; the confidence is C = sigmoid(v). Four bytes an example, or two.
 
     The table is state in the way of BatchNorm's running statistics: no optimizer sees it. It is a plain
     tensor and not a buffer, since DDP would broadcast a buffer of this size in every forward pass; it
@@ -48,6 +48,8 @@ class Confidence(nn.Module):
             raise InputError(f"examples must be the number of training examples, len(train_set), got {kind}")
         if examples < 1:
             raise InputError(f"a confidence table needs at least one example, got {examples}")
+        if dtype not in (torch.float32, torch.float16):
+            raise InputError(f"a confidence table is of float32 or float16, not of {dtype}")
         self.examples = operator.index(examples)
         self.capacity = capacity
         self.fixed_device = device is not None
@@ -119,7 +121,7 @@ class Confidence(nn.Module):
         them makes the same update.
         """
         device, origin = self.v.device, step.device
-        step = step.detach().to(device, torch.float32)
+        step = step.detach().to(device, self.v.dtype).float()  # what the table cannot hold is infinite now
         step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0) * movable
         shared = ranks.count() > 1
         if shared:

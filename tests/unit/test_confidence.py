@@ -137,3 +137,13 @@ def test_a_copy_is_independent():
     moved(other, [1], [1.0])
     assert table.v.tolist() == [0.0, 0.0, 0.0]
     assert other.v.tolist() == [0.0, 1.0, 0.0]
+
+
+def test_a_table_of_two_bytes_takes_steps_that_it_can_hold():
+    table = Confidence(2, dtype=torch.float16)
+    assert table.v.nbytes == 4
+    assert moved(table, [0, 0, 1], [1.0, 0.5, 1e6]).tolist() == [1.5, 0.0]
+    table.float()
+    assert table.v.dtype == torch.float16
+    with pytest.raises(InputError, match=r"float32 or float16, not of torch\.int64"):
+        Confidence(2, dtype=torch.int64)

@@ -166,6 +166,26 @@ def test_any_floats_will_do(cast, dtype):
     assert held.confidence().isfinite().all()
 
 
+def test_a_cast_leaves_the_count_of_visits_as_it_is():
+    """In 16 bits it ended at 65,504 rows, and all confidences with it."""
+    held, count = HeldLoss(70_000, 2).half(), 70_000
+    logits = torch.tensor([[2.0, 0.0]]).expand(count, 2).clone().requires_grad_()
+    for _ in range(2):
+        held(logits, torch.zeros(count, dtype=torch.int64), torch.arange(count))
+    assert held._visits().item() == 2
+    assert held.confidence().isfinite().all()
+
+
+def test_a_row_that_is_not_there_is_not_remembered_in_the_place_of_another():
+    held = HeldLoss(4, 3)
+    compiled = torch.compile(held, backend="eager")  # where a wrong index is told later, as on a GPU
+    compiled(torch.zeros(2, 3, requires_grad=True), torch.tensor([0, 1]), torch.tensor([99, 98]))
+    assert held.examples_seen.item() == 0
+    assert not held.share.any()
+    with pytest.raises(IndexRangeError):
+        held.confidence()
+
+
 @pytest.mark.parametrize("wrong", [math.inf, math.nan])
 def test_of_what_is_not_finite_nothing_is_remembered(wrong):
     held, index = HeldLoss(4, 3), torch.arange(4)

@@ -80,6 +80,18 @@ def test_an_example_that_was_never_visited_is_believed_as_it_is_predicted():
     torch.testing.assert_close(target, wanted, atol=1e-3, rtol=0)
 
 
+def test_support_follows_the_average_too_and_an_empty_batch_changes_nothing():
+    loss, index = HeldLoss(2, 3), torch.arange(2)
+    loss.share.fill_(0.5)
+    loss.support.fill_(0.5)
+    p = torch.tensor([[0.7, 0.2, 0.1]]).expand(2, 3)
+    loss.targets(p, torch.tensor([0, 1]), index, live=NOW)
+    assert loss.support.tolist() == pytest.approx([0.52, 0.47], abs=1e-3)
+    before = {name: value.clone() for name, value in loss.state_dict().items()}
+    assert loss.targets(p[:0], index[:0], index[:0], live=NOW).shape == (0, 3)
+    assert all(torch.equal(loss.state_dict()[name], value) for name, value in before.items())
+
+
 def test_beliefs_follow_the_average_once_they_may():
     loss, index = HeldLoss(2, 3), torch.arange(2)
     loss.share.fill_(0.8)

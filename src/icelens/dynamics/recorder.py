@@ -18,6 +18,7 @@ from icelens.dynamics.buffer import Buffer
 from icelens.dynamics.folder import open_folder
 from icelens.dynamics.writer import Writer
 from icelens.errors import IndexRangeError, InputError, TrainingError
+from icelens.losses.held import HeldLoss
 from icelens.losses.reduction import check_batch
 
 ROWS = 1 << 20
@@ -214,7 +215,10 @@ class FlightRecorder:
             raise InputError(f"the recorder has {self.examples:,} examples, but the loss {table.examples:,}")
         rows = index.to(table.v.device, non_blocking=table.v.device.type != "cpu")
         # Rows that are ignored may have any index; a wrong one of others is told elsewhere.
-        return torch.sigmoid(table.v.index_select(0, rows.clamp(0, self.examples - 1)))
+        rows = rows.clamp(0, self.examples - 1)
+        if isinstance(given, HeldLoss):
+            return given.confidence_of(rows)
+        return torch.sigmoid(table.v.index_select(0, rows))
 
 
 def _place() -> tuple[int, int]:

@@ -118,7 +118,7 @@ class Method:
 def _defaults(function: Callable[..., Any], *hidden: str) -> dict[str, Any]:
     """The keyword-only settings of a loss, less those that are not the user's to set in a recipe."""
     parameters = inspect.signature(function).parameters.values()
-    hidden += ("reduction", "weight", "ignore_index", "device", "capacity")
+    hidden += ("reduction", "weight", "ignore_index", "device", "capacity", "dtype")
     return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY and p.name not in hidden}
 
 

@@ -12,6 +12,7 @@ from icelens import FlightRecorder, ICELoss, read_dynamics
 from icelens.dynamics import parts
 from icelens.dynamics.buffer import Buffer
 from icelens.errors import IndexRangeError, InputError, TrainingError
+from icelens.losses import HeldLoss
 
 EXAMPLES, CLASSES = 50, 4
 
@@ -84,8 +85,9 @@ def test_a_loss_of_ones_own_is_kept_beside_what_follows_from_the_logits(tmp_path
     pd.testing.assert_frame_equal(table.drop(columns="loss"), plain.drop(columns="loss"))
 
 
-def test_confidence_is_that_of_the_loss_after_its_call(tmp_path):
-    loss_fn, after = ICELoss(EXAMPLES), []
+@pytest.mark.parametrize("make", [ICELoss, lambda rows: HeldLoss(rows, CLASSES)], ids=["ice", "held"])
+def test_confidence_is_that_of_the_loss_after_its_call(tmp_path, make):
+    loss_fn, after = make(EXAMPLES), []
 
     def log(recorder, batch):
         logits, labels, index = batch
