@@ -87,6 +87,9 @@ def test_support_follows_the_average_too_and_an_empty_batch_changes_nothing():
     p = torch.tensor([[0.7, 0.2, 0.1]]).expand(2, 3)
     loss.targets(p, torch.tensor([0, 1]), index, live=NOW)
     assert loss.support.tolist() == pytest.approx([0.52, 0.47], abs=1e-3)
+    fresh = HeldLoss(2, 3)
+    assert torch.equal(loss.flipped, fresh.flipped)  # what is known of the flips stays
+    assert torch.equal(loss.stayed, fresh.stayed)
     before = {name: value.clone() for name, value in loss.state_dict().items()}
     assert loss.targets(p[:0], index[:0], index[:0], live=NOW).shape == (0, 3)
     assert all(torch.equal(loss.state_dict()[name], value) for name, value in before.items())

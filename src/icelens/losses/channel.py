@@ -91,10 +91,10 @@ class ChannelLoss(nn.Module):
             self._count(labels, (believed * p_y / q).detach(), moved.detach())
         return -q.log().mean()
 
-    def _count(self, labels: Tensor, stayed: Tensor, moved: Tensor, live: Tensor | float = 1.0) -> None:
+    def _count(self, labels: Tensor, stayed: Tensor, moved: Tensor) -> None:
         """Let the counts follow the probabilities of a batch: a mean at first, then a moving average."""
         self.steps += 1
-        share = live * (1 / (self.steps + 1)).clamp_min(self.memory)
+        share = (1 / (self.steps + 1)).clamp_min(self.memory)
         flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved.T.to(self.flipped)) / len(labels)
         kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed.to(self.stayed)) / len(labels)
         self.flipped.lerp_(flipped, share)

@@ -147,7 +147,7 @@ class HeldLoss(ChannelLoss):
         The label as far as it is trusted, else what is believed, made sharper. t follows the predictions p of
         a slower network, t ← t + 0.1·(p − t), and C the probability that the label was not flipped,
         C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ_a t_a F[a, y]] with π = kept_y. F and `kept`
-        count leading classes here.
+        stay those of the first stage.
 
         Args:
             p: (batch, classes), predictions.
@@ -172,9 +172,6 @@ class HeldLoss(ChannelLoss):
         v = self.table.read(rows).float()
         confidence = torch.lerp(torch.sigmoid(v), r.to(v), live * _LATER)
         self.table.update(rows, torch.logit(confidence, 1e-6) - v, movable)
-        sure = F.one_hot(t.argmax(1), t.shape[1]).to(t)
-        moved = sure.scatter(1, labels[:, None], 0.0)
-        self._count(labels, sure.gather(1, labels[:, None]).squeeze(1), moved, live)
         sharp = t.square() / t.square().sum(1, keepdim=True)
         return torch.lerp(sharp, F.one_hot(labels, t.shape[1]).to(t), confidence[:, None].to(t))
 
