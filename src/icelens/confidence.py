@@ -63,6 +63,10 @@ class Confidence(nn.Module):
         self.raise_if_out_of_range()
         return torch.sigmoid(self.v)
 
+    def confidence_of(self, rows: Tensor) -> Tensor:
+        """C of these rows, (rows,)."""
+        return torch.sigmoid(self.v.index_select(0, rows))
+
     def follow(self, device: torch.device) -> None:
         """Move to where the logits are, unless a device was asked for."""
         if self.v.device != device:

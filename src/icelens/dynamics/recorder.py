@@ -18,7 +18,6 @@ from icelens.dynamics.buffer import Buffer
 from icelens.dynamics.folder import open_folder
 from icelens.dynamics.writer import Writer
 from icelens.errors import IndexRangeError, InputError, TrainingError
-from icelens.losses.held import HeldLoss
 from icelens.losses.reduction import check_batch
 
 ROWS = 1 << 20
@@ -216,9 +215,9 @@ class FlightRecorder:
         rows = index.to(table.v.device, non_blocking=table.v.device.type != "cpu")
         # Rows that are ignored may have any index; a wrong one of others is told elsewhere.
         rows = rows.clamp(0, self.examples - 1)
-        if isinstance(given, HeldLoss):
-            return given.confidence_of(rows)
-        return torch.sigmoid(table.v.index_select(0, rows))
+        # A loss may make its confidences of more than the table.
+        confidences = given if hasattr(given, "confidence_of") else table
+        return confidences.confidence_of(rows)
 
 
 def _place() -> tuple[int, int]:
