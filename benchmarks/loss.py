@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from icelens.losses import Problem, make_loss
+from icelens.losses import Problem, find_method, make_loss
 from icelens.models import network
 
 BATCH = 512
@@ -72,14 +72,17 @@ def loss_alone(device: torch.device, rounds: int) -> dict[str, Any]:
     return tables
 
 
-def training_step(device: torch.device, rounds: int, *, captured: bool = False) -> dict[str, Any]:
+def training_step(
+    device: torch.device, rounds: int, *, captured: bool = False, compiled: bool = False
+) -> dict[str, Any]:
     """A whole training step of ResNet-18 on 512 images of CIFAR's shape, mixed precision."""
     if device.type == "cpu":  # a step takes seconds there: the table by the number of examples says it all
         return {}
-    trainer = Trainer(device, captured=captured)
+    trainer = Trainer(device, captured=captured, compiled=compiled)
     rows = {BASE: trainer.step("cross_entropy", 10**4), f"{BASE} again": trainer.step("cross_entropy", 10**4)}
     rows |= {title: trainer.step(name, 50_000) for title, name in METHODS.items()}
     how = "one CUDA graph, as icelens trains" if captured else "eager"
+    how = f"compiled, {how}" if compiled else how
     print(f"\ntraining step, ResNet-18 ({how}), {BATCH} images of 3 x 32 x 32, K = 10, N = 50,000")
     return compare(rows, rounds, 5, device)
 
@@ -87,6 +90,11 @@ def training_step(device: torch.device, rounds: int, *, captured: bool = False) 
 def captured_step(device: torch.device, rounds: int) -> dict[str, Any]:
     """The same step as a CUDA graph. Eager, a fast GPU may wait for Python, and then Python is timed too."""
     return training_step(device, rounds, captured=True)
+
+
+def compiled_step(device: torch.device, rounds: int) -> dict[str, Any]:
+    """The same with a compiled network, and with it the losses that icelens compiles then."""
+    return training_step(device, rounds, captured=True, compiled=True)
 
 
 def step_by_examples(device: torch.device, rounds: int) -> dict[str, Any]:
@@ -134,6 +142,7 @@ PARTS: dict[str, Callable[[torch.device, int], dict[str, Any]]] = {
     "state": state,
     "step": training_step,
     "captured_step": captured_step,
+    "compiled_step": compiled_step,
     "step_by_examples": step_by_examples,
 }
 
@@ -157,10 +166,11 @@ def alone(name: str, classes: int, device: torch.device, examples: int | None = 
 class Trainer:
     """One network, optimizer and batch, which all losses share."""
 
-    def __init__(self, device: torch.device, *, captured: bool) -> None:
-        self.device, self.captured = device, captured
+    def __init__(self, device: torch.device, *, captured: bool, compiled: bool = False) -> None:
+        self.device, self.captured, self.compiled = device, captured, compiled
         model = network("resnet18", (3, 32, 32), 10).to(device, memory_format=torch.channels_last)
         self.model = model.train()
+        self.forward = torch.compile(model, dynamic=False) if compiled else model
         # A rate of 0: the weights stay, so that every round does the same work on the same numbers.
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.0, momentum=0.9)
         images = torch.randn(BATCH, 3, 32, 32, device=device)
@@ -169,12 +179,14 @@ class Trainer:
 
     def step(self, name: str, examples: int) -> Callable[[], None]:
         loss = plain_or_named(name, examples, 10)
+        if self.compiled and find_method(name).compiles:
+            loss = torch.compile(loss, dynamic=False)
         index = torch.randint(examples, (BATCH,), device=self.device)
 
         def run() -> None:
             # Without a cache of cast weights, which a captured graph would find gone.
             with torch.autocast(self.device.type, torch.bfloat16, cache_enabled=not self.captured):
-                value = loss(self.model(self.images), self.labels, index)
+                value = loss(self.forward(self.images), self.labels, index)
             self.optimizer.zero_grad()
             value.backward()
             self.optimizer.step()

@@ -98,7 +98,8 @@ class Method:
     `settings` are the ones a user may change, with their defaults, and `ranges` what they may be. At
     `cross_entropy_at` the loss is cross entropy, once outputs beyond the K classes are silent. `pretrain`
     names what a cross-entropy run must supply first: "anchors" or "confusion". `mixes` says whether a step
-    may call the loss twice, as mixup does: not where each call counts, whatever its weight.
+    may call the loss twice, as mixup does: not where each call counts, whatever its weight. `compiles` says
+    that it is many small operations, which are compiled along with a network that is.
     """
 
     title: str
@@ -113,6 +114,7 @@ class Method:
     predict: Callable[[Tensor, int], Tensor] = _first_k
     pretrain: str | None = None
     mixes: bool = True
+    compiles: bool = False
 
 
 def _defaults(function: Callable[..., Any], *hidden: str) -> dict[str, Any]:
@@ -205,7 +207,7 @@ LOSSES: dict[str, Method] = {
         "ICE-HELD", "−log p_y + w·log(1 − ⟨t, p⟩)", "icelens, after Liu et al., 2020",
         "8 bytes (K·K for all)",
         ranges={"hold": AT_LEAST_0, "decay": BELOW_ONE, "doubt": SHARE, "step_size": AT_LEAST_0},
-        cross_entropy_at={"hold": 0.0}, mixes=False, **_per_class_rows(HeldLoss),
+        cross_entropy_at={"hold": 0.0}, mixes=False, compiles=True, **_per_class_rows(HeldLoss),
     ),
     "sce": Method(
         "Symmetric cross entropy", "−α·log p_y − β·A·(1 − p_y)", "Wang et al., 2019", "none",

@@ -42,15 +42,16 @@ from icelens.train.task import Task
 class State:
     """All that changes while a run goes on.
 
-    `forward` is the model as training calls it, perhaps compiled or under DDP; `average` the moving average
-    of its weights, where the recipe asks for one; `first` the iterations before a second stage, 0 where
-    there is none; `running` the sum of the losses since the last evaluation; `share` the λ of mixup; `ranks`
-    the processes that share each batch.
+    `forward` is the model as training calls it, perhaps compiled or under DDP, and `measure` the loss as
+    training calls it; `average` the moving average of the weights, where the recipe asks for one; `first` the
+    iterations before a second stage, 0 where there is none; `running` the sum of the losses since the last
+    evaluation; `share` the λ of mixup; `ranks` the processes that share each batch.
     """
 
     model: nn.Module
     forward: Callable[[Tensor], Tensor]
     loss: nn.Module
+    measure: Callable[..., Tensor]
     optimizer: torch.optim.Optimizer
     iterations: int
     running: Tensor
@@ -98,6 +99,7 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
     model = model.to(task.device, dtype, memory_format=memory)  # type: ignore[call-overload]
     if ranks.count > 1:
         share_statistics(model)
+    loss = loss.to(task.device)
     return State(
         model=model,
         forward=(
@@ -105,7 +107,8 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
             if ranks.count == 1
             else distribute(loss, model, recipe.batch_size, ranks)
         ),
-        loss=loss.to(task.device),
+        loss=loss,
+        measure=_training_loss(recipe, method, loss),
         optimizer=make_optimizer(recipe, model),
         iterations=iterations,
         running=torch.zeros((), device=task.device),
@@ -170,7 +173,7 @@ def step(recipe: Recipe, task: Task, state: State, rows: Tensor) -> None:
     led = bool(recipe.mixup) and state.ranks.count > 1
     part = part_of(len(rows), state.ranks, led=led, device=rows.device)
     x, labels, index = task.train.batch(rows, part)
-    loss_of: Callable[..., Tensor] = state.loss
+    loss_of = state.measure
     if recipe.mixup:
         x = mixed(x, state.share, led=led)
         loss_of = partial(mixed_loss, state.loss, share=state.share, led=led)
@@ -286,6 +289,19 @@ def _training_forward(recipe: Recipe, model: nn.Module) -> Callable[[Tensor], Te
         return cast(Tensor, classifier.norm(classifier.head(features(x))))
 
     return forward
+
+
+def _training_loss(recipe: Recipe, method: Method, loss: nn.Module) -> Callable[..., Tensor]:
+    """The loss, compiled where the network is and it is worth it."""
+    if not (recipe.compiled and method.compiles):
+        return loss
+    compiled = torch.compile(loss, dynamic=False)
+
+    def measure(logits: Tensor, labels: Tensor, index: Tensor) -> Tensor:
+        run = compiled if len(labels) == recipe.batch_size else loss
+        return cast(Tensor, run(logits, labels, index))
+
+    return measure
 
 
 def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
