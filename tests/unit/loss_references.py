@@ -229,7 +229,7 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
     v, leader, share = [math.log(9)] * n, [0] * n, [0.0] * n
     flipped = [[0.0 if a == b else 0.1 / (k - 1) / k for b in range(k)] for a in range(k)]
     stayed = [0.9 / k] * k
-    seen, visited = {"rows": 0, "steps": 0, "contradicted": 1.0}, set()
+    seen, visited = {"rows": 0, "steps": 0, "contradicted": 1.0, "steady": 0.0}, set()
 
     def average(p: Row, i: int) -> Row:
         whole = 1 - decay ** (seen["rows"] // len(visited)) if share[i] > 0 else 0.0
@@ -250,13 +250,11 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
     def step(outputs: list[Row], labels: list[int], index: list[int]) -> Row:
         clamped = [[min(max(p_k, 1e-4), 1 - 1e-4) for p_k in softmax(z)] for z in outputs]
         averages = [average(p, i) for p, i in zip(clamped, index, strict=True)]
-        flips = sum(map(sum, flipped))
-        counted = flips / (flips + sum(stayed)) / settings["doubt"]
-        everyone = min(1.0, max(counted**4, (seen["contradicted"] / settings["doubt"] / 5) ** 8))
+        everyone = min(1.0, (seen["contradicted"] / settings["doubt"]) ** 8)
         losses, moves, moved, remained = [], [], [[0.0] * k for _ in range(k)], [0.0] * k
         for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
             c = 1 / (1 + math.exp(-v[i]))
-            weight = strongest * (everyone + (1 - everyone) * (1 - c))
+            weight = strongest * seen["steady"] ** 4 * (everyone + (1 - everyone) * (1 - c))
             inner = min(sum(t_a * p_a for t_a, p_a in zip(t, p, strict=True)), 1 - 1e-4)
             losses.append(-log_softmax(z)[y] + weight * math.log(1 - inner))
             believed = [t_a / sum(t) for t_a in t]
@@ -270,7 +268,12 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
                 moved[a][y] += (1 - right) / q * by_flip[a] / len(labels)
         leading = [max(range(k), key=lambda a, t=t: t[a]) for t in averages]
         wrong = sum(a != y for a, y in zip(leading, labels, strict=True)) / len(labels)
-        seen["contradicted"] += max(0.02, 1 / (seen["steps"] + 1)) * (wrong - seen["contradicted"])
+        rate = max(0.02, 1 / (seen["steps"] + 1))
+        seen["contradicted"] += rate * (wrong - seen["contradicted"])
+        known = [(p, i) for p, i in zip(clamped, index, strict=True) if i in visited]
+        if known:
+            same = sum(max(range(k), key=lambda a, p=p: p[a]) == leader[i] for p, i in known) / len(known)
+            seen["steady"] += rate * (same - seen["steady"])
         for t, a, i, move in zip(averages, leading, index, moves, strict=True):
             leader[i], share[i], v[i] = a, t[a], v[i] + move
         seen["rows"] += len(labels)

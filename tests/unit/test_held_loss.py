@@ -114,9 +114,6 @@ def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts
     true = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(0))
     labels = torch.where(torch.arange(rows) < 8, (true + 1) % classes, true)  # 2 % wrong
     held, index = HeldLoss(rows, classes), torch.arange(rows)
-    assert held._weight(held.table.v).min().item() == pytest.approx(
-        3.0
-    )  # as long as nothing is known, all are held
     for _ in range(200):
         held((8.0 * F.one_hot(true, classes)).requires_grad_(), labels, index)
     assert held.contradicted.item() == pytest.approx(0.02, abs=0.005)
@@ -125,17 +122,24 @@ def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts
     assert weight[8:].max() < 0.3
 
 
-@pytest.mark.parametrize(
-    ("flips", "contradicted", "least"), [(0.01, 0.15, 0.3), (0.1, 0.15, 3.0), (0.01, 0.4, 3.0)]
-)
-def test_all_are_held_if_many_labels_are_flipped_or_the_model_contradicts_very_many(
-    flips, contradicted, least
-):
+@pytest.mark.parametrize(("contradicted", "weight"), [(0.02, 0.3), (0.07, 0.46), (0.1, 3.0), (0.4, 3.0)])
+def test_all_are_held_if_more_than_a_tenth_of_the_labels_are_contradicted(contradicted, weight):
     held = HeldLoss(1, 10)  # its C is 0.9
-    held.flipped.fill_(flips / 100)
-    held.stayed.fill_((1 - flips) / 10)
     held.contradicted.fill_(contradicted)
-    assert held._weight(held.table().logit()).item() == pytest.approx(least, abs=0.07)
+    held.steady.fill_(1.0)
+    assert held._weight(held.table().logit()).item() == pytest.approx(weight, abs=0.01)
+
+
+@pytest.mark.parametrize(("steps", "held_by"), [(1, 0.0), (3, 0.0), (8, 1.0)])
+def test_beliefs_are_held_as_far_as_they_last(steps, held_by):
+    """Every visit shows the class so many further on; of eight classes the eighth is the same again."""
+    classes = 8
+    labels = torch.randint(classes, (N,), generator=torch.Generator().manual_seed(0))
+    held, index = HeldLoss(N, classes, doubt=1e-3, decay=0.0), torch.arange(N)
+    for visit in range(200):
+        shown = (visit * steps + index) % classes
+        held((8.0 * F.one_hot(shown, classes)).requires_grad_(), labels, index)
+    assert held._weight(held.table.v).mean().item() == pytest.approx(3 * held_by, abs=0.2)
 
 
 def test_a_first_visit_in_a_later_epoch_knows_of_no_belief():
@@ -294,6 +298,6 @@ def test_the_guard_stays_shut_where_flips_have_a_direction():
             optimizer.zero_grad()
             held(model(x[index]), labels[index], index).backward()
             optimizer.step()
-    assert held._weight(held.table.v).min() == pytest.approx(3.0)
+    assert held._weight(held.table.v).min() > 2.8
     assert (model(x).argmax(1)[moved] == right[moved]).float().mean() > 0.9
     assert ((held.confidence() < 0.5) == moved).float().mean() > 0.9

@@ -16,9 +16,8 @@ from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduc
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
-# Nearly switches, since flips are learned while a guard opens by and by; d, in which there is all that the
-# network does not know, has to be five times as large.
-_STEEP, _STEEPER, _TOO_MANY = 4, 8, 5
+_STEEP = 8  # nearly a switch, since flips are learned while a guard opens by and by
+_STEADY = 4  # the power with which beliefs that change from visit to visit are held less
 _PACE = 0.2  # how far a visit moves the support of a label
 _RECENT = 0.75  # of the confidence, what is read from that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
@@ -39,12 +38,12 @@ class HeldLoss(ChannelLoss):
     quarters of `support`, a moving average of p_y. All of it is 8 bytes an example. A batch that holds an
     example twice remembers one of the two visits. The loss works in one process.
 
-    The data says how much holding it needs. With f the share of labels that count as flipped, by F and
-    `kept`, and d the share of labels that are not the leading class, over the last batches, the weight is
-    w = hold · max(1, log10 K) · [g + (1 − g)·(1 − C)], g = max[(f / doubt)⁴, (d / (5·doubt))⁸], at most 1.
-    Where both are small, only doubtful labels are held back; the loss of the others is cross entropy. d alone
-    would take a hard task for noise; f alone is small at first where flips have a direction, and a network
-    that is let go then learns them before they are seen.
+    The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
+    the model says what it believed before, and d, of the labels that are not what is believed. The weight is
+    w = hold · max(1, log10 K) · s⁴ · [g + (1 − g)·(1 − C)], g = (d / doubt)⁸, at most 1. A model that is held
+    to beliefs that still change cannot learn better ones. And where few labels are contradicted, only the
+    doubtful ones are held back; the loss of the others is cross entropy. d counts what is hard to learn too,
+    so it errs towards holding, which costs less than wrong labels that are learned.
 
     Args:
         examples: the number of training examples.
@@ -52,7 +51,8 @@ class HeldLoss(ChannelLoss):
         hold: weight of the second term with up to ten classes. 3 is that of Liu et al. for CIFAR-10. From 2
             on it outweighs the pull of a wrong label on a model that is sure of another class.
         decay: of the average t over visits; 0.7 is theirs.
-        doubt: the share of flipped labels from which on all are held; 0 holds them always.
+        doubt: the share of contradicted labels from which on all are held; 0 holds all from the first visit
+            on, whatever the data says.
         step_size: how far one visit moves a confidence logit.
         reduction: "mean", "sum" or "none".
         dtype: of the confidence logits. float32 is two bytes more; in float16 C ends 0.002 from 0 and 1.
@@ -64,6 +64,7 @@ class HeldLoss(ChannelLoss):
     rows_seen: Tensor
     examples_seen: Tensor
     contradicted: Tensor
+    steady: Tensor
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class HeldLoss(ChannelLoss):
         *,
         hold: float = 3.0,
         decay: float = 0.7,
-        doubt: float = 0.05,
+        doubt: float = 0.1,
         step_size: float = 1.0,
         reduction: str = "mean",
         dtype: torch.dtype = torch.float16,
@@ -95,6 +96,7 @@ class HeldLoss(ChannelLoss):
         self.register_buffer("rows_seen", torch.zeros((), dtype=torch.int64))
         self.register_buffer("examples_seen", torch.zeros((), dtype=torch.int64))
         self.register_buffer("contradicted", torch.ones(()))  # d: at first nothing is known
+        self.register_buffer("steady", torch.zeros(()))  # s
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also remembers what is believed of it."""
@@ -192,18 +194,19 @@ class HeldLoss(ChannelLoss):
         most = self.hold * max(1.0, math.log10(len(self.stayed)))
         if not self.doubt:
             return torch.full_like(v, most)
-        flips = self.flipped.sum()
-        counted = (flips / (flips + self.stayed.sum()) / self.doubt) ** _STEEP
-        contradicted = (self.contradicted / (_TOO_MANY * self.doubt)) ** _STEEPER
-        everyone = torch.maximum(counted, contradicted).clamp(max=1)
-        return most * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
+        everyone = ((self.contradicted / self.doubt) ** _STEEP).clamp(max=1)
+        return most * self.steady**_STEADY * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
     def _remember(self, believed: Tensor, seen: Tensor, labels: Tensor, rows: Tensor, usable: Tensor) -> None:
         if not len(labels):
             return
-        wrong = ((believed.argmax(1) != labels) & usable).sum() / usable.sum().clamp_min(1)
-        self.contradicted.lerp_(wrong.to(self.contradicted), (1 / (self.steps + 1)).clamp_min(self.memory))
         first = self.share[rows] == 0
+        batch = (1 / (self.steps + 1)).clamp_min(self.memory)
+        wrong = _share(believed.argmax(1) != labels, usable)
+        self.contradicted.lerp_(wrong.to(self.contradicted), batch)
+        known = usable & ~first
+        steady = _share(seen.argmax(1) == self.leader[rows], known)
+        self.steady.lerp_(steady.to(self.steady), batch * known.any())
         rate = torch.where(first, 1.0, (1 / (self._visits() + 1)).clamp_min(_PACE).float())
         self._follow(seen, labels, rows, usable, rate)
         self.examples_seen += (first & usable).sum()
@@ -236,3 +239,8 @@ class HeldLoss(ChannelLoss):
         kept = self.kept[labels]
         counted = usable / (kept * own + (1 - kept) * by_flip + 1e-12)
         self._count(labels, kept * own * counted, ((1 - kept) * counted)[:, None] * from_class)
+
+
+def _share(which: Tensor, among: Tensor) -> Tensor:
+    """How large a part of some rows has a property; 0 where there are none."""
+    return (which & among).sum() / among.sum().clamp_min(1)

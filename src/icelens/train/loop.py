@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -298,8 +299,12 @@ def _training_loss(recipe: Recipe, method: Method, loss: nn.Module) -> Callable[
     compiled = torch.compile(loss, dynamic=False)
 
     def measure(logits: Tensor, labels: Tensor, index: Tensor) -> Tensor:
-        run = compiled if len(labels) == recipe.batch_size else loss
-        return cast(Tensor, run(logits, labels, index))
+        if len(labels) != recipe.batch_size:
+            return cast(Tensor, loss(logits, labels, index))
+        with warnings.catch_warnings():
+            # Some compilers look at the gradient of the logits, and torch warns of that.
+            warnings.filterwarnings("ignore", message="The .grad attribute of a Tensor", category=UserWarning)
+            return cast(Tensor, compiled(logits, labels, index))
 
     return measure
 
