@@ -251,10 +251,11 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
         clamped = [[min(max(p_k, 1e-4), 1 - 1e-4) for p_k in softmax(z)] for z in outputs]
         averages = [average(p, i) for p, i in zip(clamped, index, strict=True)]
         everyone = min(1.0, (seen["contradicted"] / settings["doubt"]) ** 8)
+        steady = min(1.0, (seen["steady"] / 0.85) ** 8)
         losses, moves, moved, remained = [], [], [[0.0] * k for _ in range(k)], [0.0] * k
         for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
             c = 1 / (1 + math.exp(-v[i]))
-            weight = strongest * seen["steady"] ** 4 * (everyone + (1 - everyone) * (1 - c))
+            weight = strongest * steady * (everyone + (1 - everyone) * (1 - c))
             inner = min(sum(t_a * p_a for t_a, p_a in zip(t, p, strict=True)), 1 - 1e-4)
             losses.append(-log_softmax(z)[y] + weight * math.log(1 - inner))
             believed = [t_a / sum(t) for t_a in t]

@@ -16,8 +16,8 @@ from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduc
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
-_STEEP = 8  # nearly a switch, since flips are learned while a guard opens by and by
-_STEADY = 4  # the power with which beliefs that change from visit to visit are held less
+_STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
+_STEADY = 0.85  # with augmentation a model that has learned all it can says the same of so many examples
 _PACE = 0.2  # how far a visit moves the support of a label
 _RECENT = 0.75  # of the confidence, what is read from that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
@@ -40,10 +40,10 @@ class HeldLoss(ChannelLoss):
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. The weight is
-    w = hold · max(1, log10 K) · s⁴ · [g + (1 − g)·(1 − C)], g = (d / doubt)⁸, at most 1. A model that is held
-    to beliefs that still change cannot learn better ones. And where few labels are contradicted, only the
-    doubtful ones are held back; the loss of the others is cross entropy. d counts what is hard to learn too,
-    so it errs towards holding, which costs less than wrong labels that are learned.
+    w = hold · max(1, log10 K) · min[1, (s / 0.85)⁸] · [g + (1 − g)·(1 − C)], g = min[1, (d / doubt)⁸].
+    A model that is held to beliefs that still change cannot learn better ones. And where few labels are
+    contradicted, only the doubtful ones are held back; the loss of the others is cross entropy. d counts what
+    is hard to learn too, so it errs towards holding, which costs less than wrong labels that are learned.
 
     Args:
         examples: the number of training examples.
@@ -73,7 +73,7 @@ class HeldLoss(ChannelLoss):
         *,
         hold: float = 3.0,
         decay: float = 0.7,
-        doubt: float = 0.1,
+        doubt: float = 0.05,
         step_size: float = 1.0,
         reduction: str = "mean",
         dtype: torch.dtype = torch.float16,
@@ -195,7 +195,8 @@ class HeldLoss(ChannelLoss):
         if not self.doubt:
             return torch.full_like(v, most)
         everyone = ((self.contradicted / self.doubt) ** _STEEP).clamp(max=1)
-        return most * self.steady**_STEADY * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
+        steady = ((self.steady / _STEADY) ** _STEEP).clamp(max=1)
+        return most * steady * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
     def _remember(self, believed: Tensor, seen: Tensor, labels: Tensor, rows: Tensor, usable: Tensor) -> None:
         if not len(labels):
