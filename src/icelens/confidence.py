@@ -124,40 +124,52 @@ class Confidence(nn.Module):
         Where torch.distributed runs, all ranks exchange their rows and steps first, so that each of
         them makes the same update.
         """
-        device, origin = self.v.device, step.device
-        step = step.detach().to(device, self.v.dtype).float()  # what the table cannot hold is infinite now
-        step = torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0) * movable
-        shared = ranks.count() > 1
-        if shared:
-            rows, step = self._of_all_ranks(
-                rows, step, device if origin == device else ranks.carrier(device, origin)
-            )
-        step = step.to(self.v.dtype)
-        if shared and device.type != "cpu":
+        if ranks.count() == 1:
+            self.add(rows, step, movable)
+            return
+        origin, step = step.device, self._possible(step) * movable
+        # Rows fit a float64 exactly up to 2^53. Padding is row 0 with a step of 0.
+        rows, step = self.of_all_ranks(torch.stack([rows.double(), step.double()], 1), origin).unbind(1)
+        rows, step = rows.to(torch.int64), step.to(self.v.dtype)
+        if self.v.device.type != "cpu":
             # Sorts by row before it adds, where index_add_ adds in any order, another one on each rank.
             self.v.index_put_((rows,), step, accumulate=True)
         else:
             self.v.index_add_(0, rows, step)
 
-    def _of_all_ranks(self, rows: Tensor, step: Tensor, via: torch.device) -> tuple[Tensor, Tensor]:
+    def add(self, rows: Tensor, step: Tensor, movable: Tensor) -> None:
+        """The update of one rank alone, for those who have heard of the others by other means."""
+        self.v.index_add_(0, rows, (self._possible(step) * movable).to(self.v.dtype))
+
+    def _possible(self, step: Tensor) -> Tensor:
+        """The step as the table can hold it, 0 where it is not finite then."""
+        step = step.detach().to(self.v.device, self.v.dtype).float()
+        return torch.nan_to_num(step, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def of_all_ranks(self, batch: Tensor, origin: torch.device) -> Tensor:
+        """What the ranks have to say of their batches, one after the other, each filled up with zeros.
+
+        Args:
+            batch: (rows, columns), this rank's.
+            origin: where the logits are, from which the ranks can send if the table's device cannot.
+        """
+        device = batch.device
+        via = device if origin == device else ranks.carrier(device, origin)
         if self.capacity is None:
-            largest = torch.tensor(len(rows), device=via)
+            largest = torch.tensor(len(batch), device=via)
             dist.all_reduce(largest, dist.ReduceOp.MAX)
             self.capacity = int(largest)
-        if len(rows) > self.capacity:
+        if len(batch) > self.capacity:
             raise TrainingError(
-                f"a batch of {len(rows)} rows is larger than the {self.capacity} that the ranks agreed on at "
-                f"the first step; pass capacity={len(rows)} or the largest batch there is"
+                f"a batch of {len(batch)} rows is larger than the {self.capacity} that the ranks agreed on "
+                f"at the first step; pass capacity={len(batch)} or the largest batch there is"
             )
-        # Rows fit a float64 exactly up to 2^53. Padding is row 0 with a step of 0.
-        packed = torch.zeros(2, self.capacity, dtype=torch.float64, device=rows.device)
-        packed[0, : len(rows)] = rows.to(torch.float64)
-        packed[1, : len(rows)] = step.to(torch.float64)
-        packed = packed.to(via)
-        everyone = packed.new_empty(dist.get_world_size() * 2, self.capacity)
-        ranks.gather_into(everyone, packed)
-        everyone = everyone.to(rows.device)
-        return everyone[0::2].flatten().to(torch.int64), everyone[1::2].flatten().to(torch.float32)
+        padded = batch.new_zeros(self.capacity, batch.shape[1])
+        padded[: len(batch)] = batch
+        padded = padded.to(via)
+        everyone = padded.new_empty(ranks.count() * self.capacity, batch.shape[1])
+        ranks.gather_into(everyone, padded)
+        return everyone.to(device)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Confidence:
         """Follow a move to another device, but no change of dtype: bfloat16 would swallow small steps."""

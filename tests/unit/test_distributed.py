@@ -15,7 +15,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from icelens.errors import TrainingError
-from icelens.losses import ICELoss
+from icelens.losses import HeldLoss, ICELoss
 
 EXAMPLES, CLASSES, GLOBAL_BATCH = 40, 4, 24
 
@@ -60,7 +60,7 @@ def share(rank, ranks, step):
     return slice(bounds[rank], bounds[rank + 1])
 
 
-def trained(rank, ranks, steps, transform):
+def trained(rank, ranks, steps, name):
     """A float64 network and its table after some steps on the same global batches, whatever the ranks."""
     data = torch.Generator().manual_seed(0)
     x = torch.randn(EXAMPLES, 3, dtype=torch.float64, generator=data)
@@ -68,36 +68,57 @@ def trained(rank, ranks, steps, transform):
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, CLASSES)).double()
     wrapped = DistributedDataParallel(model) if dist.is_initialized() else model
-    loss_fn = ICELoss(EXAMPLES, transform=transform, reduction="sum", capacity=GLOBAL_BATCH)
+    if name == "held":
+        loss_fn = HeldLoss(EXAMPLES, CLASSES, reduction="sum", capacity=GLOBAL_BATCH)
+    else:
+        loss_fn = ICELoss(EXAMPLES, transform=name, reduction="sum", capacity=GLOBAL_BATCH)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     for step in range(steps):
-        index = torch.randint(EXAMPLES, (GLOBAL_BATCH,), generator=data)[share(rank, ranks, step)]
+        # Of an example that comes twice in a batch ICE-HELD remembers one visit.
+        drawn = torch.randperm(EXAMPLES, generator=data) if name == "held" else None
+        drawn = torch.randint(EXAMPLES, (GLOBAL_BATCH,), generator=data) if drawn is None else drawn
+        index = drawn[:GLOBAL_BATCH][share(rank, ranks, step)]
         optimizer.zero_grad()
         # DDP takes the mean over ranks.
         (loss_fn(wrapped(x[index]), labels[index], index) * ranks / GLOBAL_BATCH).backward()
         optimizer.step()
-    return {"v": loss_fn.table.v, **model.state_dict()}
+    return {"v": loss_fn.table.v, **loss_fn.state_dict(), **model.state_dict()}
 
 
-def check_ranks_against_one_process(folder, steps, transform):
-    single = trained(0, 1, steps, transform)
+def check_ranks_against_one_process(folder, steps, name):
+    single = trained(0, 1, steps, name)
     assert single["v"].std() > 0.5
     for ranks in (1, 2, 4):
-        results = run(trained, ranks, folder, steps, transform)
+        results = run(trained, ranks, folder, steps, name)
         for result in results:
-            assert torch.equal(result["v"], results[0]["v"])
-            for name, expected in single.items():
-                torch.testing.assert_close(result[name], expected, rtol=0, atol=1e-6)
+            assert all(torch.equal(value, results[0][key]) for key, value in result.items())
+            for key, expected in single.items():
+                torch.testing.assert_close(result[key], expected, rtol=0, atol=1e-6)
 
 
-def test_every_rank_holds_the_table_of_one_process(tmp_path):
-    check_ranks_against_one_process(tmp_path, 50, "linear")
+@pytest.mark.parametrize("name", ["linear", "held"])
+def test_every_rank_holds_the_table_of_one_process(tmp_path, name):
+    check_ranks_against_one_process(tmp_path, 50, name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("transform", ["linear", "power"])
-def test_every_rank_holds_the_table_of_one_process_after_200_steps(tmp_path, transform):
-    check_ranks_against_one_process(tmp_path, 200, transform)
+@pytest.mark.parametrize("name", ["linear", "power", "held"])
+def test_every_rank_holds_the_table_of_one_process_after_200_steps(tmp_path, name):
+    check_ranks_against_one_process(tmp_path, 200, name)
+
+
+def with_an_example_on_both(rank, ranks):
+    loss_fn, index = HeldLoss(EXAMPLES, CLASSES), torch.tensor([3, 5 + rank])
+    for step in range(3):
+        logits = torch.randn(2, CLASSES, generator=torch.Generator().manual_seed(10 * step + rank))
+        loss_fn(logits.requires_grad_(), torch.tensor([1, 2]), index)
+    return loss_fn.state_dict()
+
+
+def test_ranks_agree_on_an_example_that_two_of_them_visited(tmp_path):
+    first, second = run(with_an_example_on_both, 2, tmp_path)
+    assert all(torch.equal(value, second[key]) for key, value in first.items())
+    assert first["rows_seen"] == 9  # three examples, three times
 
 
 class WithLoss(nn.Module):

@@ -122,8 +122,8 @@ def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts
     assert weight[8:].max() < 0.3
 
 
-@pytest.mark.parametrize(("contradicted", "weight"), [(0.01, 0.3), (0.035, 0.46), (0.05, 3.0), (0.4, 3.0)])
-def test_all_are_held_if_more_than_one_label_in_twenty_is_contradicted(contradicted, weight):
+@pytest.mark.parametrize(("contradicted", "weight"), [(0.02, 0.3), (0.07, 0.46), (0.1, 3.0), (0.4, 3.0)])
+def test_all_are_held_if_more_than_a_tenth_of_the_labels_are_contradicted(contradicted, weight):
     held = HeldLoss(1, 10)  # its C is 0.9
     held.contradicted.fill_(contradicted)
     held.steady.fill_(1.0)
@@ -216,15 +216,6 @@ def test_of_what_is_not_finite_nothing_is_remembered(wrong):
 def test_settings_that_cannot_work_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
         HeldLoss(4, **{"classes": 3, **settings})
-
-
-def test_several_processes_are_refused(monkeypatch):
-    monkeypatch.setattr("icelens.ranks.count", lambda: 2)
-    held, batch = HeldLoss(4, 3), (torch.tensor([0]), torch.tensor([1]))
-    with pytest.raises(TrainingError, match="something else in each of 2 processes"):
-        held(torch.zeros(1, 3, requires_grad=True), *batch)
-    with torch.no_grad():
-        held(torch.zeros(1, 3), *batch)
 
 
 def test_a_second_pass_for_backward_is_refused():

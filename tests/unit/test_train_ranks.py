@@ -11,7 +11,7 @@ import torch.distributed as dist
 from processes import LATE, kill_this_process, preload, run, run_until_killed
 
 from icelens.errors import InputError
-from icelens.losses import LOSSES, ICELoss, Problem, make_loss
+from icelens.losses import LOSSES, HeldLoss, ICELoss, Problem, make_loss
 from icelens.ranks import Ranks
 from icelens.train import Recipe, Run, driver, loop, run_recipe
 from icelens.train.distributed import check_device, check_loss, seed_step
@@ -106,6 +106,14 @@ def test_ranks_end_with_the_numbers_of_one_process(ranks, steps, tmp_path):
     check_files(tmp_path / "n", tmp_path / "1")
 
 
+def test_ranks_are_held_to_the_beliefs_of_one_process(tmp_path):
+    recipe = replace(PLAIN, loss="ice_held", iterations=120)
+    expected = trained(tmp_path / "1", recipe)
+    assert expected["steady"] > 0.6
+    check(run(trained, 2, tmp_path, tmp_path / "2", recipe), expected)
+    check_files(tmp_path / "2", tmp_path / "1")
+
+
 def test_what_looks_beyond_its_own_row_is_that_of_one_process_too(tmp_path):
     """BatchNorm, augmentation, mixup and averaging, with ranks that have no row."""
     expected = trained(tmp_path / "1", HARD)
@@ -172,7 +180,8 @@ def test_ranks_with_other_settings_or_a_method_that_is_not_shared_are_told(tmp_p
         assert said[1].startswith(
             "loss 'elr' would learn another state in each of 2 processes; start it without"
         )
-        assert said[1].endswith("ice_power, sce")
+        assert said[1].endswith("ice_power, ice_held, sce")
+        assert said[3] == "refine is for one process, and there are 2; set refine=0"
         assert said[2] == "compiled=true is for one process; leave it out where there are several"
     assert not (tmp_path / "run").exists()
 
@@ -180,7 +189,12 @@ def test_ranks_with_other_settings_or_a_method_that_is_not_shared_are_told(tmp_p
 def refused(folder):
     dist.init_process_group("gloo")
     said = []
-    for changed in ({"seed": dist.get_rank()}, {"loss": "elr", "snapshots": 0}, {"compiled": True}):
+    for changed in (
+        {"seed": dist.get_rank()},
+        {"loss": "elr", "snapshots": 0},
+        {"compiled": True},
+        {"loss": "ice_held", "refine": 1.0},
+    ):
         try:
             run_recipe(replace(PLAIN, **changed), folder)
         except InputError as error:
@@ -196,12 +210,12 @@ def test_a_method_that_keeps_something_of_a_batch_is_ice_or_refused(name):
     loss(logits, torch.tensor([0, 1, 1, 0]), torch.arange(4)).backward()
     keeps = any(not torch.equal(value, before[key]) for key, value in loss.state_dict().items())
     check_loss(name, loss, Ranks())
-    if keeps and not isinstance(loss, ICELoss):
+    if keeps and not isinstance(loss, ICELoss | HeldLoss):
         with pytest.raises(InputError, match=f"loss '{name}'"):
             check_loss(name, loss, Ranks(0, 2))
 
 
-@pytest.mark.parametrize("name", ["cross_entropy", "gce", "forward", "adaptation", "ice_linear", "ice_power"])
+@pytest.mark.parametrize("name", ["cross_entropy", "gce", "forward", "ice_linear", "ice_power", "ice_held"])
 def test_these_methods_are_shared(name):
     check_loss(name, make_loss(name, Problem(4, 2, 10, torch.eye(2))), Ranks(1, 2))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from icelens import ranks
-from icelens.errors import InputError, TrainingError, unknown
+from icelens.errors import InputError, unknown
 from icelens.losses.channel import ChannelLoss
 from icelens.losses.ranges import AT_LEAST_0, BELOW_ONE, SHARE, check_setting
 from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduced, without_index
@@ -21,6 +22,17 @@ _STEADY = 0.85  # with augmentation a model that has learned all it can says the
 _PACE = 0.2  # how far a visit moves the support of a label
 _RECENT = 0.75  # of the confidence, what is read from that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
+
+
+class _Batch(NamedTuple):
+    """What a step learns from: predictions, beliefs after it, labels, logits of C, rows, which rows count."""
+
+    seen: Tensor
+    believed: Tensor
+    labels: Tensor
+    v: Tensor
+    rows: Tensor
+    usable: Tensor
 
 
 class HeldLoss(ChannelLoss):
@@ -36,7 +48,8 @@ class HeldLoss(ChannelLoss):
     against what was believed of it. C remembers all visits and knows where flips go. Late, when the model
     knows most, its recent predictions of the label tell more, so `confidence` is a quarter of C and three
     quarters of `support`, a moving average of p_y. All of it is 8 bytes an example. A batch that holds an
-    example twice remembers one of the two visits. The loss works in one process.
+    example twice remembers one of the two visits. Several ranks hand each other their predictions, so that
+    each of them remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. The weight is
@@ -55,6 +68,7 @@ class HeldLoss(ChannelLoss):
             on, whatever the data says.
         step_size: how far one visit moves a confidence logit.
         reduction: "mean", "sum" or "none".
+        capacity: with several ranks, the largest batch of one rank. None: that of the first step.
         dtype: of the confidence logits. float32 is two bytes more; in float16 C ends 0.002 from 0 and 1.
     """
 
@@ -73,9 +87,10 @@ class HeldLoss(ChannelLoss):
         *,
         hold: float = 3.0,
         decay: float = 0.7,
-        doubt: float = 0.05,
+        doubt: float = 0.1,
         step_size: float = 1.0,
         reduction: str = "mean",
+        capacity: int | None = None,
         dtype: torch.dtype = torch.float16,
     ) -> None:
         if classes < 2:
@@ -89,6 +104,7 @@ class HeldLoss(ChannelLoss):
             check_setting(name, value, allowed)
         super().__init__(examples, classes, belief=0.0, step_size=step_size, dtype=dtype)
         self.hold, self.decay, self.doubt, self.reduction = hold, decay, doubt, reduction
+        self.table.capacity = capacity
         code = torch.int16 if classes < 2**15 else torch.int32
         self.register_buffer("leader", torch.zeros(examples, dtype=code))
         self.register_buffer("share", torch.zeros(examples, dtype=torch.float16))
@@ -104,11 +120,6 @@ class HeldLoss(ChannelLoss):
         if index is None:
             return without_index(self, wide(logits), labels, self.reduction)
         learning = is_learning(self)
-        if learning and ranks.count() > 1:
-            raise TrainingError(
-                f"HeldLoss would remember something else in each of {ranks.count()} processes; train in one, "
-                "or with ICELoss"
-            )
         if self.share.device != logits.device:
             self.to(logits.device)
         rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
@@ -121,9 +132,8 @@ class HeldLoss(ChannelLoss):
             believed = self._recalled(seen, rows)
             weight = self._weight(v)
             if learning:
-                believed = self.decay * believed + (1 - self.decay) * seen / seen.sum(1, keepdim=True)
-                self._remember(believed, seen, labels, rows, usable)
-                self._measure(believed, labels, v, rows, usable)
+                believed = self._moved(believed, seen)
+                self._learn(_Batch(seen, believed, labels, v, rows, usable))
         held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
         losses = F.cross_entropy(wide(logits), labels, reduction="none") + weight * held
         return reduced(losses, self.reduction)
@@ -177,6 +187,31 @@ class HeldLoss(ChannelLoss):
         sharp = t.square() / t.square().sum(1, keepdim=True)
         return torch.lerp(sharp, F.one_hot(labels, t.shape[1]).to(t), confidence[:, None].to(t))
 
+    def _learn(self, batch: _Batch) -> None:
+        """Let all that is kept follow a batch, and those of other ranks."""
+        if ranks.count() > 1:
+            batch = self._of_all_ranks(batch)
+        if len(batch.labels):
+            self._remember(batch)
+            self._measure(batch)
+
+    def _of_all_ranks(self, batch: _Batch) -> _Batch:
+        """The batches of all ranks as one."""
+        rest = [batch.labels, batch.rows, batch.usable, torch.ones_like(batch.labels)]
+        packed = torch.cat([batch.seen.double(), torch.stack([one.double() for one in rest], 1)], 1)
+        packed = self.table.of_all_ranks(packed, packed.device)
+        packed = packed[packed[:, -1] > 0]
+        seen, (labels, rows, usable, _) = packed[:, :-4].to(batch.seen), packed[:, -4:].long().unbind(1)
+        believed = self._moved(self._recalled(seen, rows), seen)
+        # Which of two visits a GPU remembers is chance, on each rank another one.
+        again, order = rows.sort(stable=True)
+        usable[order[1:][again[1:] == again[:-1]]] = 0
+        return _Batch(seen, believed, labels, self.table.read(rows).float(), rows, usable.bool())
+
+    def _moved(self, believed: Tensor, seen: Tensor) -> Tensor:
+        """t after a visit."""
+        return self.decay * believed + (1 - self.decay) * seen / seen.sum(1, keepdim=True)
+
     def _recalled(self, p: Tensor, rows: Tensor) -> Tensor:
         """t as it was left, (batch, classes); it sums to less than one in the first visits."""
         leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
@@ -198,16 +233,16 @@ class HeldLoss(ChannelLoss):
         steady = ((self.steady / _STEADY) ** _STEEP).clamp(max=1)
         return most * steady * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
-    def _remember(self, believed: Tensor, seen: Tensor, labels: Tensor, rows: Tensor, usable: Tensor) -> None:
-        if not len(labels):
-            return
+    def _remember(self, batch: _Batch) -> None:
+        """Let beliefs, the support of labels and what is counted of both follow a batch."""
+        seen, believed, labels, _, rows, usable = batch
         first = self.share[rows] == 0
-        batch = (1 / (self.steps + 1)).clamp_min(self.memory)
+        share = (1 / (self.steps + 1)).clamp_min(self.memory)
         wrong = _share(believed.argmax(1) != labels, usable)
-        self.contradicted.lerp_(wrong.to(self.contradicted), batch)
+        self.contradicted.lerp_(wrong.to(self.contradicted), share)
         known = usable & ~first
         steady = _share(seen.argmax(1) == self.leader[rows], known)
-        self.steady.lerp_(steady.to(self.steady), batch * known.any())
+        self.steady.lerp_(steady.to(self.steady), share * known.any())
         rate = torch.where(first, 1.0, (1 / (self._visits() + 1)).clamp_min(_PACE).float())
         self._follow(seen, labels, rows, usable, rate)
         self.examples_seen += (first & usable).sum()
@@ -226,17 +261,16 @@ class HeldLoss(ChannelLoss):
         self.leader[rows] = torch.where(usable, leader.to(self.leader), self.leader[rows])
         self.share[rows] = torch.where(usable, share.to(self.share), self.share[rows])
 
-    def _measure(self, believed: Tensor, labels: Tensor, v: Tensor, rows: Tensor, usable: Tensor) -> None:
+    def _measure(self, batch: _Batch) -> None:
         """Let the confidences of the batch, F and `kept` follow the labels as seen from the beliefs."""
-        if not len(labels):
-            return
+        _, believed, labels, v, rows, usable = batch
         t, confidence = believed / believed.sum(1, keepdim=True), torch.sigmoid(v)
         own = t.gather(1, labels[:, None]).squeeze(1)
         from_class = t * self.channel.T[labels]
         by_flip = from_class.sum(1)
         stayed = confidence * own
         r = stayed / (stayed + (1 - confidence) * by_flip + 1e-12)
-        self.table.update(rows, self.step_size * (r - confidence), usable)
+        self.table.add(rows, self.step_size * (r - confidence), usable)
         kept = self.kept[labels]
         counted = usable / (kept * own + (1 - kept) * by_flip + 1e-12)
         self._count(labels, kept * own * counted, ((1 - kept) * counted)[:, None] * from_class)

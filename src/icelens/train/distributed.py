@@ -12,12 +12,12 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from icelens.errors import InputError
-from icelens.losses import LOSSES, ForwardLoss, ICELoss, Pointwise, Problem
+from icelens.losses import LOSSES, ForwardLoss, HeldLoss, ICELoss, Pointwise, Problem
 from icelens.ranks import Ranks
 from icelens.train.recipe import Recipe
 
 # What a batch tells these is exchanged, or they keep nothing of it.
-SHARED = (ICELoss, Pointwise, ForwardLoss)
+SHARED = (ICELoss, HeldLoss, Pointwise, ForwardLoss)
 
 
 def over_ranks(recipe: Recipe, ranks: Ranks) -> Recipe:
@@ -57,7 +57,7 @@ def distribute(loss: nn.Module, model: nn.Module, batch_size: int, ranks: Ranks)
     """The model as training calls it on several ranks; the loss becomes a sum over this rank's rows."""
     assert isinstance(loss, SHARED)
     loss.reduction = "sum"  # of which `share_of_mean` makes a mean over all ranks
-    if isinstance(loss, ICELoss):
+    if isinstance(loss, ICELoss | HeldLoss):
         # Not that of the first step: a run may be resumed at the small last batch of an epoch.
         loss.table.capacity = -(-batch_size // ranks.count)
     # BatchNorm's statistics are the same on all ranks, so that there is nothing to broadcast. The setting has

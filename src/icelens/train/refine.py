@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from icelens import ranks
 from icelens.errors import InputError
 from icelens.losses import HeldLoss
 from icelens.train.averaging import move_average
@@ -114,6 +115,8 @@ def check_refine(recipe: Recipe, task: Task) -> None:
         return
     if recipe.loss != "ice_held":
         raise InputError(f"refine goes on from the beliefs of ice_held; loss '{recipe.loss}' has none")
+    if ranks.count() > 1:
+        raise InputError(f"refine is for one process, and there are {ranks.count()}; set refine=0")
     if recipe.averaging:
         raise InputError("refine has an average of the weights of its own; set averaging=0")
     if task.train.inputs.dim() != 4 or task.train.inputs.dtype != torch.uint8:
