@@ -66,7 +66,12 @@ def test_nccl_alone_carries_a_table_on_the_cpu(place, tmp_path):
     torch.testing.assert_close(results[0], table_after(50, None, "cpu"), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("recipe", [PLAIN, replace(HARD, eager=True)], ids=["recorded", "eager"])
+HELD = replace(PLAIN, loss="ice_held", iterations=120)
+
+
+@pytest.mark.parametrize(
+    "recipe", [PLAIN, HELD, replace(HARD, eager=True)], ids=["recorded", "held", "eager"]
+)
 def test_a_recipe_over_two_ranks_is_that_of_one_process(recipe, tmp_path):
     """Over ranks no step is recorded, whatever one process does."""
     recipe = replace(recipe, device="cuda")
