@@ -229,7 +229,7 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
     v, leader, share = [math.log(9)] * n, [0] * n, [0.0] * n
     flipped = [[0.0 if a == b else 0.1 / (k - 1) / k for b in range(k)] for a in range(k)]
     stayed = [0.9 / k] * k
-    seen, visited = {"rows": 0, "steps": 0, "contradicted": 1.0, "steady": 0.0}, set()
+    seen, visited = {"rows": 0, "steps": 0, "contradicted": 1.0, "steady": 0.0, "settled": 0.0}, set()
 
     def average(p: Row, i: int) -> Row:
         whole = 1 - decay ** (seen["rows"] // len(visited)) if share[i] > 0 else 0.0
@@ -251,11 +251,11 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
         clamped = [[min(max(p_k, 1e-4), 1 - 1e-4) for p_k in softmax(z)] for z in outputs]
         averages = [average(p, i) for p, i in zip(clamped, index, strict=True)]
         everyone = min(1.0, (seen["contradicted"] / settings["doubt"]) ** 8)
-        steady = min(1.0, (seen["steady"] / 0.85) ** 8)
+        settled = min(1.0, seen["settled"] / max(seen["steady"], 1e-6)) ** (8 * max(1.0, math.log10(k)))
         losses, moves, moved, remained = [], [], [[0.0] * k for _ in range(k)], [0.0] * k
         for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
             c = 1 / (1 + math.exp(-v[i]))
-            weight = strongest * steady * (everyone + (1 - everyone) * (1 - c))
+            weight = strongest * settled * (everyone + (1 - everyone) * (1 - c))
             inner = min(sum(t_a * p_a for t_a, p_a in zip(t, p, strict=True)), 1 - 1e-4)
             losses.append(-log_softmax(z)[y] + weight * math.log(1 - inner))
             believed = [t_a / sum(t) for t_a in t]
@@ -275,6 +275,8 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
         if known:
             same = sum(max(range(k), key=lambda a, p=p: p[a]) == leader[i] for p, i in known) / len(known)
             seen["steady"] += rate * (same - seen["steady"])
+        visits = min(1.0, len(labels) / max(1.0, 2 * len(visited)))
+        seen["settled"] += visits * (seen["steady"] - seen["settled"])
         for t, a, i, move in zip(averages, leading, index, moves, strict=True):
             leader[i], share[i], v[i] = a, t[a], v[i] + move
         seen["rows"] += len(labels)

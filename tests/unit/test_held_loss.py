@@ -126,7 +126,8 @@ def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts
 def test_all_are_held_if_more_than_a_tenth_of_the_labels_are_contradicted(contradicted, weight):
     held = HeldLoss(1, 10)  # its C is 0.9
     held.contradicted.fill_(contradicted)
-    held.steady.fill_(1.0)
+    held.steady.fill_(0.6)
+    held.settled.fill_(0.6)
     assert held._weight(held.table().logit()).item() == pytest.approx(weight, abs=0.01)
 
 
@@ -140,6 +141,22 @@ def test_beliefs_are_held_as_far_as_they_last(steps, held_by):
         shown = (visit * steps + index) % classes
         held((8.0 * F.one_hot(shown, classes)).requires_grad_(), labels, index)
     assert held._weight(held.table.v).mean().item() == pytest.approx(3 * held_by, abs=0.2)
+
+
+def test_the_hold_waits_until_beliefs_last_no_longer_than_before():
+    """Of a tenth more of the examples in each pass the model says what it said before, then of all."""
+    classes, rows = 3, 200
+    labels = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(0))
+    held, weights = HeldLoss(rows, classes), []
+    for visit in range(30):
+        for index in torch.arange(rows).split(20):
+            changing = (index + 7 * (index // 20)) % 20 >= 2 * visit
+            shown = torch.where(changing, index + visit, index) % classes
+            held((6.0 * F.one_hot(shown, classes)).requires_grad_(), labels[index], index)
+        weights.append(held._weight(held.table.v).max().item())
+    assert max(weights[:8]) < 1
+    assert weights[8:] == sorted(weights[8:])
+    assert weights[-1] > 2.7
 
 
 def test_a_first_visit_in_a_later_epoch_knows_of_no_belief():

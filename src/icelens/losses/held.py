@@ -18,7 +18,7 @@ from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
-_STEADY = 0.85  # with augmentation a model that has learned all it can says the same of so many examples
+_VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _PACE = 0.2  # how far a visit moves the support of a label
 _RECENT = 0.75  # of the confidence, what is read from that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
@@ -52,11 +52,13 @@ class HeldLoss(ChannelLoss):
     each of them remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
-    the model says what it believed before, and d, of the labels that are not what is believed. The weight is
-    w = hold · max(1, log10 K) · min[1, (s / 0.85)⁸] · [g + (1 − g)·(1 − C)], g = min[1, (d / doubt)⁸].
-    A model that is held to beliefs that still change cannot learn better ones. And where few labels are
-    contradicted, only the doubtful ones are held back; the loss of the others is cross entropy. d counts what
-    is hard to learn too, so it errs towards holding, which costs less than wrong labels that are learned.
+    the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
+    average of s over two visits of every example or so, and m = max(1, log10 K), the weight is
+    w = m · hold · min[1, s̄ / s]^(8m) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
+    A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s no
+    longer grows. And where few labels are contradicted, only the doubtful ones are held back; the loss of the
+    others is cross entropy. d counts what is hard to learn too, so it errs towards holding, which costs less
+    than wrong labels that are learned.
 
     Args:
         examples: the number of training examples.
@@ -79,6 +81,7 @@ class HeldLoss(ChannelLoss):
     examples_seen: Tensor
     contradicted: Tensor
     steady: Tensor
+    settled: Tensor
 
     def __init__(
         self,
@@ -113,6 +116,7 @@ class HeldLoss(ChannelLoss):
         self.register_buffer("examples_seen", torch.zeros((), dtype=torch.int64))
         self.register_buffer("contradicted", torch.ones(()))  # d: at first nothing is known
         self.register_buffer("steady", torch.zeros(()))  # s
+        self.register_buffer("settled", torch.zeros(()))  # s̄
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also remembers what is believed of it."""
@@ -226,12 +230,12 @@ class HeldLoss(ChannelLoss):
 
     def _weight(self, v: Tensor) -> Tensor:
         """w of examples with these confidence logits."""
-        most = self.hold * max(1.0, math.log10(len(self.stayed)))
+        many = max(1.0, math.log10(len(self.stayed)))
         if not self.doubt:
-            return torch.full_like(v, most)
-        everyone = ((self.contradicted / self.doubt) ** _STEEP).clamp(max=1)
-        steady = ((self.steady / _STEADY) ** _STEEP).clamp(max=1)
-        return most * steady * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
+            return torch.full_like(v, many * self.hold)
+        everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
+        settled = (self.settled / self.steady.clamp_min(1e-6)).clamp(max=1) ** (_STEEP * many)
+        return many * self.hold * settled * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
     def _remember(self, batch: _Batch) -> None:
         """Let beliefs, the support of labels and what is counted of both follow a batch."""
@@ -243,6 +247,8 @@ class HeldLoss(ChannelLoss):
         known = usable & ~first
         steady = _share(seen.argmax(1) == self.leader[rows], known)
         self.steady.lerp_(steady.to(self.steady), share * known.any())
+        visits = usable.sum() / (_VISITS * self.examples_seen).clamp_min(1)
+        self.settled.lerp_(self.steady, visits.clamp(max=1).to(self.settled))
         rate = torch.where(first, 1.0, (1 / (self._visits() + 1)).clamp_min(_PACE).float())
         self._follow(seen, labels, rows, usable, rate)
         self.examples_seen += (first & usable).sum()
