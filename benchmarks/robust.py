@@ -4,11 +4,11 @@
     python benchmarks/robust.py --cases digits-30 --methods elr ice_linear --seeds 3
 
 One JSON file for each finished trial, so that a second call goes on. All methods share network, schedule,
-augmentation and length; ice_plus alone, which is for images, goes on for longer after ice_held, with more
-augmentation. Those that have settings take their papers' for the data. Labels are found by each method's own
-score at its own cut: C < 1/2 for ICE, the average of predictions for ELR, the last prediction for the others,
-which list what they contradict. "step" is the time of a step over cross entropy's in the same case and seed;
-it says something where trials ran one at a time.
+augmentation and length; ice_plus alone, which is for large networks on images, goes on for longer after
+ice_held, with more augmentation. Those that have settings take their papers' for the data. Labels are found
+by each method's own score at its own cut: C < 1/2 for ICE, the average of predictions for ELR, the last
+prediction for the others, which list what they contradict. "step" is the time of a step over cross entropy's
+in the same case and seed; it says something where trials ran one at a time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ SETTINGS = {
     ("elr", "cifar100"): {"strength": 7.0, "beta": 0.9},
     ("sop", "cifar100"): {"step_u": 1 / 128},
 }
-PLUS = "ice_plus"  # for images: ice_held, and then a second stage
+PLUS = "ice_plus"  # ice_held, and then a second stage
 
 Job = tuple[str, str, int, "Place"]
 
@@ -76,7 +76,7 @@ def main() -> None:
     place = Place(arguments)
     unfit = [case for case in arguments.cases if not CASES[case].plus]
     if PLUS in arguments.methods and unfit:
-        print(f"{PLUS} is for images, so there is none on {', '.join(unfit)}")
+        print(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
     if not arguments.show:
         jobs = list(missing(arguments, place))
         for number, (case, method, seed, _) in enumerate(

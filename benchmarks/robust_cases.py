@@ -26,11 +26,9 @@ CNN: dict[str, Any] = {
     "iterations": 3000, "batch_size": 512, "precision": "bfloat16", "channels_last": True,
 }  # fmt: skip
 MLP: dict[str, Any] = {"model": "mlp", "epochs": 60.0, "batch_size": 64, "schedule": "linear"}
-# ICE+ by network: a shorter first stage, then epochs of the second.
-PLUS: dict[str, dict[str, Any]] = {
-    "resnet18": {"iterations": 3000, "refine": 150.0},
-    "cnn": {"refine": 25.0, "augment": "crop_flip"},
-}
+# ICE+ by network: a shorter first stage, then epochs of the second. The paper's CNN is too small for it:
+# with crops and flips alone it loses five points.
+PLUS: dict[str, dict[str, Any]] = {"resnet18": {"iterations": 3000, "refine": 150.0}}
 HAUSA_WIDTH = 256
 
 
@@ -38,7 +36,7 @@ HAUSA_WIDTH = 256
 class Case:
     """A data set, the noise that is put on it, and the settings to train with.
 
-    `plus` are those of ICE+, where it can be trained: on images.
+    `plus` are those of ICE+, where it is trained: a large network on images.
     """
 
     data: str

@@ -284,8 +284,8 @@ def held() -> str:
         "sym20": "20 %", "pair40": "pairs 40 %", "inst40": "by instance 40 %", "sym50": "50 %",
     }  # fmt: skip
     names = {
-        "m_ce": "cross entropy", "m_elr": "ELR", "final": "ICE-HELD", "full": "without a guard",
-        "h8": "guard by contradicted labels alone", "g10": "guard by counted flips alone",
+        "m_ce": "cross entropy", "m_elr": "ELR", "held": "ICE-HELD", "waiting": "waits for a share of 85 %",
+        "full": "does not wait, never lets go", "g10": "does not wait, lets go by counted flips",
     }  # fmt: skip
     table = [["", *noises.values()]]
     for name, title in names.items():
@@ -323,7 +323,7 @@ def panel() -> str:
     """The panel of benchmarks/robust.py as far as it is measured, a row for each case."""
     methods = {
         "cross_entropy": "cross entropy", "gce": "GCE", "elr": "ELR", "sop": "SOP", "ice_linear": "ICE-LIN",
-        "ice_power": "ICE-POW", "first": "ICE-HELD, first form", "ice_held": "ICE-HELD", "ice_plus": "ICE+",
+        "ice_power": "ICE-POW", "unwaiting": "ICE-HELD that does not wait", "ice_held": "ICE-HELD", "ice_plus": "ICE+",
     }  # fmt: skip
     cases = {
         "cifar10-0": "CIFAR-10, as published", "cifar10-20": "20 % at random", "cifar10-50": "50 %",
@@ -333,10 +333,10 @@ def panel() -> str:
         "fashion-mnist-50": "Fashion-MNIST, 50 %", "hausa": "Hausa news", "digits-30": "digits, 30 %",
     }  # fmt: skip
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for folder in ("robust", "robust_first"):
+    for folder in ("robust", "robust_unwaiting"):
         for path in sorted((RESULTS / folder).glob("*.json")):
             record = json.loads(path.read_text(encoding="utf-8"))
-            method = "first" if folder == "robust_first" else record["method"]
+            method = "unwaiting" if folder == "robust_unwaiting" else record["method"]
             found.setdefault((record["case"], method), []).append(record)
     measured = [method for method in methods if any(method == name for _, name in found)]
     table = [["", *(methods[method] for method in measured)]]
