@@ -135,6 +135,32 @@ def test_what_is_not_there_is_said(tmp_path):
         Run(tmp_path).history()
 
 
+def test_a_loss_of_many_small_operations_is_compiled_with_the_network(tmp_path, monkeypatch):
+    """Whole batches run compiled, the smaller last one of an epoch as it is, and the numbers stay."""
+    calls, compile_ = [], torch.compile
+
+    def counting(module, **settings):
+        compiled = compile_(module, backend="eager", **settings)
+
+        def run(*args):
+            calls.append((type(module).__name__, len(args[0])))
+            return compiled(*args)
+
+        return run
+
+    plain = run_recipe(short("ice_held"), tmp_path / "plain")
+    monkeypatch.setattr(torch, "compile", counting)
+    compiled = run_recipe(short("ice_held", compiled=True), tmp_path / "compiled")
+    losses = [row["loss"] for row in plain.metrics()]
+    assert [row["loss"] for row in compiled.metrics()] == pytest.approx(losses, rel=1e-5)
+    whole = 2 * (1078 // SHORT.batch_size)
+    assert calls.count(("HeldLoss", SHORT.batch_size)) == whole
+    assert not [size for name, size in calls if name == "HeldLoss" and size != SHORT.batch_size]
+    calls.clear()
+    run_recipe(short("ice_linear", compiled=True), tmp_path / "linear")
+    assert not [size for name, size in calls if name == "ICELoss"]
+
+
 def test_an_epoch_visits_each_training_row_once():
     task = prepare(SHORT)
     for epoch in (0, 1):

@@ -215,7 +215,9 @@ def test_a_method_that_keeps_something_of_a_batch_is_ice_or_refused(name):
             check_loss(name, loss, Ranks(0, 2))
 
 
-@pytest.mark.parametrize("name", ["cross_entropy", "gce", "forward", "ice_linear", "ice_power", "ice_held"])
+@pytest.mark.parametrize(
+    "name", ["cross_entropy", "gce", "forward", "adaptation", "ice_linear", "ice_power", "ice_held"]
+)
 def test_these_methods_are_shared(name):
     check_loss(name, make_loss(name, Problem(4, 2, 10, torch.eye(2))), Ranks(1, 2))
 

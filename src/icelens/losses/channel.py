@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from icelens import ranks
 from icelens.confidence import Confidence
 
 
@@ -95,10 +96,16 @@ class ChannelLoss(nn.Module):
         """Let the counts follow the probabilities of a batch: a mean at first, then a moving average."""
         self.steps += 1
         share = (1 / (self.steps + 1)).clamp_min(self.memory)
-        flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved.T.to(self.flipped)) / len(labels)
-        kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed.to(self.stayed)) / len(labels)
-        self.flipped.lerp_(flipped, share)
-        self.stayed.lerp_(kept, share)
+        moved, stayed = moved.T.to(self.flipped), stayed.to(self.stayed)
+        if ranks.count() > 1:
+            # On a GPU index_add_ adds in any order, another one on each rank.
+            whose = F.one_hot(labels, len(self.stayed)).to(moved)
+            flipped, kept = moved @ whose, stayed @ whose
+        else:
+            flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved)
+            kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed)
+        self.flipped.lerp_(flipped / len(labels), share)
+        self.stayed.lerp_(kept / len(labels), share)
 
     def confidence(self) -> Tensor:
         """The confidence C of every example, (examples,)."""

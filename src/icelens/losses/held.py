@@ -204,12 +204,9 @@ class HeldLoss(ChannelLoss):
         rest = [batch.labels, batch.rows, batch.usable, torch.ones_like(batch.labels)]
         packed = torch.cat([batch.seen.double(), torch.stack([one.double() for one in rest], 1)], 1)
         packed = self.table.of_all_ranks(packed, packed.device)
-        packed = packed[packed[:, -1] > 0]
+        packed = _once(packed[packed[:, -1] > 0])
         seen, (labels, rows, usable, _) = packed[:, :-4].to(batch.seen), packed[:, -4:].long().unbind(1)
         believed = self._moved(self._recalled(seen, rows), seen)
-        # Which of two visits a GPU remembers is chance, on each rank another one.
-        again, order = rows.sort(stable=True)
-        usable[order[1:][again[1:] == again[:-1]]] = 0
         return _Batch(seen, believed, labels, self.table.read(rows).float(), rows, usable.bool())
 
     def _moved(self, believed: Tensor, seen: Tensor) -> Tensor:
@@ -280,6 +277,18 @@ class HeldLoss(ChannelLoss):
         kept = self.kept[labels]
         counted = usable / (kept * own + (1 - kept) * by_flip + 1e-12)
         self._count(labels, kept * own * counted, ((1 - kept) * counted)[:, None] * from_class)
+
+
+def _once(packed: Tensor) -> Tensor:
+    """Of the visits of all ranks one of each row, that counts if any does.
+
+    Which of two visits a GPU remembers is chance, on each rank another one.
+    """
+    rows, usable = packed[:, -3], packed[:, -2]
+    places, order = (2 * rows + (1 - usable)).sort(stable=True)
+    first = torch.ones_like(order, dtype=torch.bool)
+    first[1:] = (places[1:] / 2).floor() != (places[:-1] / 2).floor()
+    return packed[order[first].sort().values]
 
 
 def _share(which: Tensor, among: Tensor) -> Tensor:
