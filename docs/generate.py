@@ -323,7 +323,8 @@ def panel() -> str:
     """The panel of benchmarks/robust.py as far as it is measured, a row for each case."""
     methods = {
         "cross_entropy": "cross entropy", "gce": "GCE", "elr": "ELR", "sop": "SOP", "ice_linear": "ICE-LIN",
-        "ice_power": "ICE-POW", "unwaiting": "ICE-HELD that does not wait", "ice_held": "ICE-HELD", "ice_plus": "ICE+",
+        "ice_power": "ICE-POW", "unwaiting": "ICE-HELD that does not wait", "ice_held": "ICE-HELD",
+        "ice_plus": "ICE+",
     }  # fmt: skip
     cases = {
         "cifar10-0": "CIFAR-10, as published", "cifar10-20": "20 % at random", "cifar10-50": "50 %",
