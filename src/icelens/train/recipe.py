@@ -82,7 +82,7 @@ SETTINGS: dict[str, str] = {
     "precision": "float32; bfloat16 for mixed precision in training and prediction; float64 to compare runs.",
     "channels_last": "Whether images lie channels last in memory, which GPUs like.",
     "eager": "Whether a GPU gets each operation by itself, and not the whole step as one CUDA graph.",
-    "compiled": "Whether the network is compiled by torch.compile: a minute more at first, then faster.",
+    "compiled": "Whether torch.compile compiles the network, and ice_held: a minute more, then faster.",
     "device": "cpu, cuda, cuda:1, or auto: a GPU where there is one.",
     "evaluations": "How many times, spread over the run, accuracy is measured and a checkpoint written.",
     "snapshots": "How many times after the start, spread over the run, ICE's confidences are recorded.",
