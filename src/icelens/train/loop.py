@@ -296,14 +296,12 @@ def _training_loss(recipe: Recipe, method: Method, loss: nn.Module) -> Callable[
     """The loss, compiled where the network is and it is worth it."""
     if not (recipe.compiled and method.compiles):
         return loss
-    compiled, ready = torch.compile(loss, dynamic=False), False
+    compiled = torch.compile(loss, dynamic=False)
 
     def measure(logits: Tensor, labels: Tensor, index: Tensor) -> Tensor:
-        nonlocal ready
         if len(labels) != recipe.batch_size:
             return cast(Tensor, loss(logits, labels, index))
-        with nullcontext() if ready else warnings.catch_warnings(action="ignore", category=UserWarning):
-            ready = True  # what the compiler says of its own ways is said at the first call
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the compiler's, of its ways
             return cast(Tensor, compiled(logits, labels, index))
 
     return measure
