@@ -19,6 +19,7 @@ from icelens.transforms import wide
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
+_SLACK = 1.03  # how far above its average that share may be and still count as settled
 _PACE = 0.2  # how far a visit moves the support of a label
 _RECENT = 0.75  # of the confidence, what is read from that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
@@ -54,7 +55,7 @@ class HeldLoss(ChannelLoss):
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
     average of s over two visits of every example or so, and m = max(1, log10 K), the weight is
-    w = m · hold · min[1, s̄ / s]^(8m) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
+    w = m · hold · min[1, 1.03 s̄ / s]^(8m) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
     A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s no
     longer grows. And where few labels are contradicted, only the doubtful ones are held back; the loss of the
     others is cross entropy. d counts what is hard to learn too, so it errs towards holding, which costs less
@@ -231,7 +232,8 @@ class HeldLoss(ChannelLoss):
         if not self.doubt:
             return torch.full_like(v, many * self.hold)
         everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
-        settled = (self.settled / self.steady.clamp_min(1e-6)).clamp(max=1) ** (_STEEP * many)
+        settled = (_SLACK * self.settled / self.steady.clamp_min(1e-6)).clamp(max=1)
+        settled = settled ** (_STEEP * many)
         return many * self.hold * settled * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
     def _remember(self, batch: _Batch) -> None:
