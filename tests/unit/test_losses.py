@@ -111,7 +111,7 @@ def test_settings_that_a_method_lists_are_those_published():
         "sce": {"alpha": 0.1, "beta": 1.0, "log_zero": -4.0},
         "elr": {"strength": 3.0, "beta": 0.7},
         "sop": {"step_u": 10 / 128, "step_v": 10 / 128, "scale": 1e-8, "floor": 1e-4},
-        "ice_held": {"hold": 3.0, "decay": 0.7, "doubt": 0.1, "step_size": 1.0},
+        "ice_held": {"hold": 3.0, "decay": 0.7, "doubt": 0.05, "step_size": 1.0},
         "ice_linear": {"step_size": 1.0, "start": 0.0, "label_smoothing": 0.0},
         "ice_power": {"step_size": 1.0, "start": 0.0, "label_smoothing": 0.0},
     }

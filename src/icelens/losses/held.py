@@ -91,7 +91,7 @@ class HeldLoss(ChannelLoss):
         *,
         hold: float = 3.0,
         decay: float = 0.7,
-        doubt: float = 0.1,
+        doubt: float = 0.05,
         step_size: float = 1.0,
         reduction: str = "mean",
         capacity: int | None = None,
