@@ -151,8 +151,7 @@ def test_a_recorded_run_that_was_stopped_goes_on(tmp_path, killed_run, added, op
 
 
 @pytest.mark.gpu
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # from inside torch's compiler
-@pytest.mark.filterwarnings("ignore:TensorFloat32")  # from there too
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # of torch's compiler
 @pytest.mark.parametrize("loss", ["ice_linear", "ice_held"])  # the second is compiled too
 def test_a_compiled_network_is_the_plain_one(tmp_path, loss):
     recipe = replace(CNN, loss=loss)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -299,10 +298,8 @@ def _training_loss(recipe: Recipe, method: Method, loss: nn.Module) -> Callable[
     compiled = torch.compile(loss, dynamic=False)
 
     def measure(logits: Tensor, labels: Tensor, index: Tensor) -> Tensor:
-        if len(labels) != recipe.batch_size:
-            return cast(Tensor, loss(logits, labels, index))
-        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the compiler's, of its ways
-            return cast(Tensor, compiled(logits, labels, index))
+        chosen = compiled if len(labels) == recipe.batch_size else loss
+        return cast(Tensor, chosen(logits, labels, index))
 
     return measure
 
