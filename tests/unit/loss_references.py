@@ -251,7 +251,7 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
         clamped = [[min(max(p_k, 1e-4), 1 - 1e-4) for p_k in softmax(z)] for z in outputs]
         averages = [average(p, i) for p, i in zip(clamped, index, strict=True)]
         everyone = min(1.0, (seen["contradicted"] / settings["doubt"]) ** 8)
-        settled = min(1.0, 1.03 * seen["settled"] / max(seen["steady"], 1e-6)) ** (8 * max(1.0, math.log10(k)))
+        settled = min(1.0, 1.03 * seen["settled"] / max(seen["steady"], 1e-6)) ** max(8.0, 8 * math.log10(k))
         losses, moves, moved, remained = [], [], [[0.0] * k for _ in range(k)], [0.0] * k
         for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
             c = 1 / (1 + math.exp(-v[i]))

@@ -83,6 +83,7 @@ class HeldLoss(ChannelLoss):
     contradicted: Tensor
     steady: Tensor
     settled: Tensor
+    alike: Tensor
 
     def __init__(
         self,
@@ -118,6 +119,7 @@ class HeldLoss(ChannelLoss):
         self.register_buffer("contradicted", torch.ones(()))  # d: at first nothing is known
         self.register_buffer("steady", torch.zeros(()))  # s
         self.register_buffer("settled", torch.zeros(()))  # s̄
+        self.register_buffer("alike", torch.full((), 0.5))  # λ of a second stage
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also remembers what is believed of it."""
@@ -163,8 +165,9 @@ class HeldLoss(ChannelLoss):
 
         The label as far as it is trusted, else what is believed, made sharper. t follows the predictions p of
         a slower network, t ← t + 0.1·(p − t), and C the probability that the label was not flipped,
-        C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ_a t_a F[a, y]] with π = kept_y. F and `kept`
-        stay those of the first stage.
+        C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ_a t_a ((1 − λ)·F[a, y] + λ·t_y / (1 − t_a))] with
+        π = kept_y. A flip goes where flips of its class go, or to what the example looks like; λ, how often
+        the latter, follows the data. F and `kept` stay those of the first stage.
 
         Args:
             p: (batch, classes), predictions.
@@ -184,13 +187,25 @@ class HeldLoss(ChannelLoss):
         t = t / t.sum(1, keepdim=True)
         self._follow(p, labels, rows, movable, torch.where(self.share[rows] == 0, 1.0, live * _LATER))
         self._write(t, rows, movable)
-        own, kept = t.gather(1, labels[:, None]).squeeze(1), self.kept[labels]
-        r = kept * own / (kept * own + (1 - kept) * (t * self.channel.T[labels]).sum(1) + 1e-12)
+        r = self._unflipped(t, labels, live)
         v = self.table.read(rows).float()
         confidence = torch.lerp(torch.sigmoid(v), r.to(v), live * _LATER)
         self.table.update(rows, torch.logit(confidence, 1e-6) - v, movable)
         sharp = t.square() / t.square().sum(1, keepdim=True)
         return torch.lerp(sharp, F.one_hot(labels, t.shape[1]).to(t), confidence[:, None].to(t))
+
+    def _unflipped(self, t: Tensor, labels: Tensor, live: Tensor) -> Tensor:
+        """r of a batch in a second stage, (batch,); λ follows it."""
+        own, kept = t.gather(1, labels[:, None]).squeeze(1), self.kept[labels].to(t)
+        odds = t / (1 - t).clamp_min(_EDGE)
+        by_class = (t * self.channel.T[labels].to(t)).sum(1)
+        by_looks = own * (odds.sum(1) - odds.gather(1, labels[:, None]).squeeze(1))
+        alike = self.alike.to(t)
+        flipped = (1 - kept) * torch.lerp(by_class, by_looks, alike)
+        whole = kept * own + flipped + 1e-12
+        share = ((1 - kept) * alike * by_looks / whole).sum() / (flipped / whole).sum().clamp_min(1e-12)
+        self.alike.lerp_(share.to(self.alike), (live * self.memory).to(self.alike))
+        return kept * own / whole
 
     def _learn(self, batch: _Batch) -> None:
         """Let all that is kept follow a batch, and those of other ranks."""
