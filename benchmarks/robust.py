@@ -8,7 +8,8 @@ augmentation and length; ice_plus alone, which is for large networks on images, 
 ice_held, with more augmentation. Those that have settings take their papers' for the data. Labels are found
 by each method's own score at its own cut: C < 1/2 for ICE, the average of predictions for ELR, the last
 prediction for the others, which list what they contradict. "step" is the time of a step over cross entropy's
-in the same case and seed; it says something where trials ran one at a time.
+in the same case and seed; it says something where trials ran one at a time. The records of ice_held and
+ice_plus also have the course of a trial: what was believed at each evaluation, and how well it told labels.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from robust_cases import CASES, load_case
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from torch import Tensor, nn
 
-from icelens.losses import ELRLoss, find_method
+from icelens.losses import ELRLoss, HeldLoss, find_method
 from icelens.reproduce.at_once import run_jobs
 from icelens.reproduce.store import circumstances, write_trial
 from icelens.train.loop import State, advance, begin
@@ -102,7 +103,14 @@ def run_one(case: str, method: str, seed: int, place: Place) -> None:
     longer = CASES[case].plus if method == PLUS else {}
     recipe = recipe_of({**settings, **longer}, method, seed, place)
     task, started = prepare(recipe, split), time.perf_counter()
-    state = advance(recipe, task, begin(recipe, task), title=f"{case}, {method}, seed {seed}")
+    course: list[dict[str, float]] = []
+    state = advance(
+        recipe,
+        task,
+        begin(recipe, task),
+        title=f"{case}, {method}, seed {seed}",
+        evaluated=lambda state: course.extend(beliefs(task, state)),
+    )
     seconds = time.perf_counter() - started
     accuracies = [row["test_accuracy"] for row in state.metrics]
     record = {
@@ -112,6 +120,7 @@ def run_one(case: str, method: str, seed: int, place: Place) -> None:
         "accuracy": accuracies[-1],
         "accuracy_best": max(accuracies),
         "curve": accuracies,
+        **({"course": course} if course else {}),
         **detection(recipe, task, state),
         "bytes_per_example": state_bytes(state.loss, len(task.train)) / len(task.train),
         "milliseconds_per_step": 1000 * state.seconds / state.iterations,
@@ -148,6 +157,19 @@ def detection(recipe: Recipe, task: Task, state: State) -> dict[str, Any]:
             "f1": float(f1_score(wrong, listed)),
         }
     return found
+
+
+def beliefs(task: Task, state: State) -> Iterator[dict[str, float]]:
+    """What a loss that keeps beliefs has at this moment; nothing of another loss."""
+    if not isinstance(loss := state.loss, HeldLoss):
+        return
+    wrong, leaders = task.moved.numpy().astype(bool), loss.leader.long().cpu()
+    now = {name: float(getattr(loss, name)) for name in ("contradicted", "steady", "settled", "alike")}
+    now["right"] = float((leaders == task.clean_labels.cpu()).float().mean())
+    now["kept"] = float(loss.kept.mean())
+    if wrong.any():
+        now["auroc"] = float(roc_auc_score(wrong, -loss.confidence().cpu().numpy()))
+    yield {name: round(value, 5) for name, value in now.items()}
 
 
 def judged(loss: nn.Module, log_p: Tensor, labels: Tensor) -> tuple[NDArray[Any], NDArray[np.bool_]]:

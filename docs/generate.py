@@ -284,7 +284,8 @@ def held() -> str:
         "sym20": "20 %", "pair40": "pairs 40 %", "inst40": "by instance 40 %", "sym50": "50 %",
     }  # fmt: skip
     names = {
-        "m_ce": "cross entropy", "m_elr": "ELR", "held": "ICE-HELD", "waiting": "waits for a share of 85 %",
+        "m_ce": "cross entropy", "m_elr": "ELR", "held": "ICE-HELD",
+        "grow8": "no growth allowed for, lets go below 10 %", "waiting": "waits for a share of 85 %",
         "full": "does not wait, never lets go", "g10": "does not wait, lets go by counted flips",
     }  # fmt: skip
     table = [["", *noises.values()]]
@@ -300,7 +301,7 @@ def _held_cell(runs: list[dict[str, Any]]) -> str:
         return "—"
     last = [run["accuracy"][-1] for run in runs]
     accuracy = f"{statistics.fmean(last):.2f}" + (f" ({statistics.stdev(last):.2f})" if len(last) > 1 else "")
-    scores = [next(run[name] for name in ("C", "t_y", "p_y") if name in run) for run in runs]
+    scores = [next((run[name] for name in ("C", "t_y", "p_y") if name in run), {}) for run in runs]
     aurocs = [score["auroc"] for score in scores if "auroc" in score]
     return accuracy + (f" / {statistics.fmean(aurocs):.4f}".replace("0.", ".") if aurocs else "")
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from icelens.dynamics.read import Dynamics, read_dynamics
     from icelens.dynamics.recorder import FlightRecorder
     from icelens.errors import IcelensError
-    from icelens.losses import LOSSES, ICELoss, Problem, make_loss
+    from icelens.losses import LOSSES, HeldLoss, ICELoss, Problem, make_loss
     from icelens.models import MODELS, network
     from icelens.noise import NOISES, add_noise
     from icelens.train import Recipe, Run, read_recipe, run_recipe
@@ -29,6 +29,7 @@ __all__ = [
     "Dynamics",
     "Examples",
     "FlightRecorder",
+    "HeldLoss",
     "ICELoss",
     "IcelensError",
     "Indexed",
@@ -54,7 +55,7 @@ _HOMES = {
     "dynamics.read": ("Dynamics", "read_dynamics"),
     "dynamics.recorder": ("FlightRecorder",),
     "errors": ("IcelensError",),
-    "losses": ("LOSSES", "ICELoss", "Problem", "make_loss"),
+    "losses": ("LOSSES", "HeldLoss", "ICELoss", "Problem", "make_loss"),
     "models": ("MODELS", "network"),
     "noise": ("NOISES", "add_noise"),
     "train": ("Recipe", "Run", "read_recipe", "run_recipe"),
