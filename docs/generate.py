@@ -285,7 +285,8 @@ def held() -> str:
     }  # fmt: skip
     names = {
         "m_ce": "cross entropy", "m_elr": "ELR", "held": "ICE-HELD",
-        "grow8": "no growth allowed for, lets go below 10 %", "waiting": "waits for a share of 85 %",
+        "grow8": "no growth allowed for, lets go below 10 %",
+        "waiting": "waits for a share of 85 %, lets go below 5 %",
         "full": "does not wait, never lets go", "g10": "does not wait, lets go by counted flips",
     }  # fmt: skip
     table = [["", *noises.values()]]
@@ -329,7 +330,7 @@ def panel() -> str:
     }  # fmt: skip
     cases = {
         "cifar10-0": "CIFAR-10, as published", "cifar10-20": "20 % at random", "cifar10-50": "50 %",
-        "cifar10-80": "80 %", "cifar10-asymmetric-40": "like to like, 40 %",
+        "cifar10-80": "80 %", "cifar10-asymmetric-40": "like to like, 40 % of five classes",
         "cifar10-instance-40": "by instance, 40 %", "cifar10n-aggregate": "CIFAR-10N, majority",
         "cifar10n-worst": "CIFAR-10N, worst", "cifar100-50": "CIFAR-100, 50 %",
         "fashion-mnist-50": "Fashion-MNIST, 50 %", "hausa": "Hausa news", "digits-30": "digits, 30 %",

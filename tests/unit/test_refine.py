@@ -64,7 +64,7 @@ def test_nothing_moves_as_long_as_it_may_not():
     loss, labels, index = HeldLoss(3, 3), torch.tensor([0, 1, 2]), torch.arange(3)
     for _ in range(3):
         loss(torch.tensor([[0.2, 0.9, 0.1]]).repeat(3, 1).requires_grad_(), labels, index)
-    before = {name: value.clone() for name, value in loss.state_dict().items() if name != "steps"}
+    before = {name: value.clone() for name, value in loss.state_dict().items()}
     for _ in range(5):
         loss.targets(torch.tensor([[0.98, 0.01, 0.01]]).expand(3, 3), labels, index, live=LATER)
     for name, value in before.items():
@@ -115,7 +115,7 @@ def test_a_flip_goes_where_those_of_its_class_go_or_to_what_the_example_looks_li
     loss = HeldLoss(1, classes)
     loss.alike.fill_(alike)
     loss.flipped.copy_(torch.tensor([[0.0, 8.0, 2.0], [5.0, 0.0, 5.0], [1.0, 9.0, 0.0]]))
-    loss.stayed.copy_(kept / (1 - kept) * loss.flipped.sum(0))
+    loss.stayed.copy_(kept / (1 - kept) * loss.flipped.sum(1))
     channel, kept = loss.channel.tolist(), loss.kept[label].item()
     t = [0.55, 0.35, 0.1]
     flips = [

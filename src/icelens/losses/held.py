@@ -56,8 +56,8 @@ class HeldLoss(ChannelLoss):
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
     average of s over two visits of every example or so, and m = max(1, log10 K), the weight is
     w = m · hold · min[1, 1.03 s̄ / s]^(8m) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
-    A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s no
-    longer grows. And where few labels are contradicted, only the doubtful ones are held back; the loss of the
+    A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s
+    hardly grows. And where few labels are contradicted, only the doubtful ones are held back; the loss of the
     others is cross entropy. d counts what is hard to learn too, so it errs towards holding, which costs less
     than wrong labels that are learned.
 
@@ -165,9 +165,9 @@ class HeldLoss(ChannelLoss):
 
         The label as far as it is trusted, else what is believed, made sharper. t follows the predictions p of
         a slower network, t ← t + 0.1·(p − t), and C the probability that the label was not flipped,
-        C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ_a t_a ((1 − λ)·F[a, y] + λ·t_y / (1 − t_a))] with
-        π = kept_y. A flip goes where flips of its class go, or to what the example looks like; λ, how often
-        the latter, follows the data. F and `kept` stay those of the first stage.
+        C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ t_a ((1 − λ)·F[a, y] + λ·t_y / (1 − t_a))] over
+        a ≠ y, with π = kept_y. A flip goes where flips of its class go, or to what the example looks
+        like; λ, how often the latter, follows the data. F and `kept` stay those of the first stage.
 
         Args:
             p: (batch, classes), predictions.
