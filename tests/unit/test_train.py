@@ -135,7 +135,7 @@ def test_what_is_not_there_is_said(tmp_path):
         Run(tmp_path).history()
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # of torch's compiler, which hides them
+@pytest.mark.filterwarnings("ignore:The .grad attribute")  # torch's compiler looks at it, and hides this
 def test_a_loss_of_many_small_operations_is_compiled_with_the_network(tmp_path, monkeypatch):
     """Whole batches run compiled, the smaller last one of an epoch as it is, and the numbers stay."""
     calls, compile_ = [], torch.compile

@@ -247,8 +247,7 @@ class HeldLoss(ChannelLoss):
         if not self.doubt:
             return torch.full_like(v, many * self.hold)
         everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
-        settled = (_SLACK * self.settled / self.steady.clamp_min(1e-6)).clamp(max=1)
-        settled = settled ** (_STEEP * many)
+        settled = (_SLACK * self.settled / self.steady.clamp_min(1e-6)).clamp(max=1) ** (_STEEP * many)
         return many * self.hold * settled * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
 
     def _remember(self, batch: _Batch) -> None:
