@@ -164,7 +164,7 @@ def beliefs(task: Task, state: State) -> Iterator[dict[str, float]]:
     if not isinstance(loss := state.loss, HeldLoss):
         return
     wrong, leaders = task.moved.numpy().astype(bool), loss.leader.long().cpu()
-    now = {name: float(getattr(loss, name)) for name in ("contradicted", "steady", "settled", "alike")}
+    now = {name: float(getattr(loss, name)) for name in ("contradicted", "steady", "settled")}
     now["right"] = float((leaders == task.clean_labels.cpu()).float().mean())
     now["kept"] = float(loss.kept.mean())
     if wrong.any():

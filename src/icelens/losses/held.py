@@ -20,8 +20,7 @@ _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
-_PACE = 0.2  # how far a visit moves the support of a label
-_RECENT = 0.75  # of the confidence, what is read from that
+_RECENT = 0.9  # of the confidence, what is read from the support of a label
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
 
@@ -47,10 +46,10 @@ class HeldLoss(ChannelLoss):
 
     C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
     against what was believed of it. C remembers all visits and knows where flips go. Late, when the model
-    knows most, its recent predictions of the label tell more, so `confidence` is a quarter of C and three
-    quarters of `support`, a moving average of p_y. All of it is 8 bytes an example. A batch that holds an
-    example twice remembers one of the two visits. Several ranks hand each other their predictions, so that
-    each of them remembers the whole batch.
+    knows most, its recent predictions of the label tell more, so `confidence` is a tenth of C and nine tenths
+    of `support`, which is t_y but that it starts as a mean. All of it is 8 bytes an example. A batch that
+    holds an example twice remembers one of the two visits. Several ranks hand each other their predictions,
+    so that each of them remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
@@ -83,7 +82,6 @@ class HeldLoss(ChannelLoss):
     contradicted: Tensor
     steady: Tensor
     settled: Tensor
-    alike: Tensor
 
     def __init__(
         self,
@@ -113,13 +111,13 @@ class HeldLoss(ChannelLoss):
         code = torch.int16 if classes < 2**15 else torch.int32
         self.register_buffer("leader", torch.zeros(examples, dtype=code))
         self.register_buffer("share", torch.zeros(examples, dtype=torch.float16))
+        # As a logit: near 1 the numbers of 16 bits lie too far apart to tell labels, or to follow a visit.
         self.register_buffer("support", torch.zeros(examples, dtype=torch.float16))
         self.register_buffer("rows_seen", torch.zeros((), dtype=torch.int64))
         self.register_buffer("examples_seen", torch.zeros((), dtype=torch.int64))
         self.register_buffer("contradicted", torch.ones(()))  # d: at first nothing is known
         self.register_buffer("steady", torch.zeros(()))  # s
         self.register_buffer("settled", torch.zeros(()))  # s̄
-        self.register_buffer("alike", torch.full((), 0.5))  # λ of a second stage
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; while training it also remembers what is believed of it."""
@@ -155,19 +153,18 @@ class HeldLoss(ChannelLoss):
     def confidence_of(self, rows: Tensor) -> Tensor:
         """The same of these rows, (rows,); what was never visited has the confidence that all start with."""
         steps = torch.sigmoid(self.table.read(rows).float())
-        return torch.where(
-            self.share[rows] == 0, steps, torch.lerp(steps, self.support[rows].float(), _RECENT)
-        )
+        recent = torch.sigmoid(self.support[rows].float())
+        return torch.where(self.share[rows] == 0, steps, torch.lerp(steps, recent, _RECENT))
 
     @torch.no_grad()
     def targets(self, p: Tensor, labels: Tensor, index: Tensor, *, live: Tensor) -> Tensor:
         """What to teach of a batch in a second stage, (batch, classes): C·y + (1 − C)·t²/Σt².
 
         The label as far as it is trusted, else what is believed, made sharper. t follows the predictions p of
-        a slower network, t ← t + 0.1·(p − t), and C the probability that the label was not flipped,
-        C ← C + 0.1·(r − C), r = π t_y / [π t_y + (1 − π)·Σ t_a ((1 − λ)·F[a, y] + λ·t_y / (1 − t_a))] over
-        a ≠ y, with π = kept_y. A flip goes where flips of its class go, or to what the example looks
-        like; λ, how often the latter, follows the data. F and `kept` stay those of the first stage.
+        a slower network, t ← t + 0.1·(p − t), and C how far the label is what is believed,
+        C ← C + 0.1·(r − C), r = t_y² / (t_y² + t_a²), a the leading one of the other classes. That the label
+        was given is no evidence any more: a network that was taught it for an epoch believes it a little, and
+        taken for evidence of its own that belief would grow from visit to visit.
 
         Args:
             p: (batch, classes), predictions.
@@ -187,25 +184,14 @@ class HeldLoss(ChannelLoss):
         t = t / t.sum(1, keepdim=True)
         self._follow(p, labels, rows, movable, torch.where(self.share[rows] == 0, 1.0, live * _LATER))
         self._write(t, rows, movable)
-        r = self._unflipped(t, labels, live)
+        own = t.gather(1, labels[:, None]).squeeze(1).square()
+        other = t.scatter(1, labels[:, None], 0.0).amax(1).square()
+        r = own / (own + other)
         v = self.table.read(rows).float()
         confidence = torch.lerp(torch.sigmoid(v), r.to(v), live * _LATER)
         self.table.update(rows, torch.logit(confidence, 1e-6) - v, movable)
         sharp = t.square() / t.square().sum(1, keepdim=True)
         return torch.lerp(sharp, F.one_hot(labels, t.shape[1]).to(t), confidence[:, None].to(t))
-
-    def _unflipped(self, t: Tensor, labels: Tensor, live: Tensor) -> Tensor:
-        """r of a batch in a second stage, (batch,); λ follows it."""
-        own, kept = t.gather(1, labels[:, None]).squeeze(1), self.kept[labels].to(t)
-        odds = t / (1 - t).clamp_min(_EDGE)
-        by_class = (t * self.channel.T[labels].to(t)).sum(1)
-        by_looks = own * (odds.sum(1) - odds.gather(1, labels[:, None]).squeeze(1))
-        alike = self.alike.to(t)
-        flipped = (1 - kept) * torch.lerp(by_class, by_looks, alike)
-        whole = kept * own + flipped + 1e-12
-        share = ((1 - kept) * alike * by_looks / whole).sum() / (flipped / whole).sum().clamp_min(1e-12)
-        self.alike.lerp_(share.to(self.alike), (live * self.memory).to(self.alike))
-        return kept * own / whole
 
     def _learn(self, batch: _Batch) -> None:
         """Let all that is kept follow a batch, and those of other ranks."""
@@ -262,7 +248,7 @@ class HeldLoss(ChannelLoss):
         self.steady.lerp_(steady.to(self.steady), share * known.any())
         visits = usable.sum() / (_VISITS * self.examples_seen).clamp_min(1)
         self.settled.lerp_(self.steady, visits.clamp(max=1).to(self.settled))
-        rate = torch.where(first, 1.0, (1 / (self._visits() + 1)).clamp_min(_PACE).float())
+        rate = torch.where(first, 1.0, (1 / (self._visits() + 1)).clamp_min(1 - self.decay).float())
         self._follow(seen, labels, rows, usable, rate)
         self.examples_seen += (first & usable).sum()
         self.rows_seen += usable.sum()
@@ -271,7 +257,8 @@ class HeldLoss(ChannelLoss):
     def _follow(self, p: Tensor, labels: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
         """Let the support of the labels follow p, of the rows that may change."""
         before = self.support[rows]
-        after = torch.lerp(before.float(), p.gather(1, labels[:, None]).squeeze(1).float(), rate.float())
+        own = p.gather(1, labels[:, None]).squeeze(1).float()
+        after = torch.logit(torch.lerp(torch.sigmoid(before.float()), own, rate.float()), _EDGE)
         self.support[rows] = torch.where(usable, after.to(before), before)
 
     def _write(self, believed: Tensor, rows: Tensor, usable: Tensor) -> None:
