@@ -321,6 +321,23 @@ def held_scores() -> str:
     return markdown(table).rstrip()
 
 
+def held_weights() -> str:
+    """The AUROC of ICE-HELD's confidence by how much of it is C."""
+    runs = json.loads((RESULTS / "held_weights.json").read_text(encoding="utf-8"))["runs"]
+    names = {
+        "cifar10n-aggregate": "CIFAR-10N, majority", "fashion-mnist sym05": "Fashion-MNIST, 5 %",
+        "fashion-mnist pair10": "pairs 10 %", "fashion-mnist inst10": "by instance 10 %",
+        "fashion-mnist sym20": "20 %", "fashion-mnist pair40": "pairs 40 %",
+        "fashion-mnist inst40": "by instance 40 %", "fashion-mnist sym50": "50 %",
+    }  # fmt: skip
+    table = [["", *names.values()]]
+    for score in runs[0]["scores"]:
+        aurocs = [[run["scores"][score]["auroc"] for run in runs if run["case"] == name] for name in names]
+        title = "ELR's average" if score == "elr" else f"{float(score):.0%} of C".replace("%", " %")
+        table.append([title, *(f"{statistics.fmean(values):.4f}".replace("0.", ".") for values in aurocs)])
+    return markdown(table).rstrip()
+
+
 def panel() -> str:
     """The panel of benchmarks/robust.py as far as it is measured, a row for each case."""
     methods = {
@@ -388,6 +405,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "combine": combine,
     "held": held,
     "held_scores": held_scores,
+    "held_weights": held_weights,
     "panel": panel,
     "text_flips": text_flips,
     "speed": speed,

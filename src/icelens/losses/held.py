@@ -20,7 +20,7 @@ _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
-_RECENT = 0.9  # of the confidence, what is read from the support of a label
+_RECENT = 0.95  # of the confidence, what is read from the support of a label
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
 
@@ -46,10 +46,10 @@ class HeldLoss(ChannelLoss):
 
     C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
     against what was believed of it. C remembers all visits and knows where flips go. Late, when the model
-    knows most, its recent predictions of the label tell more, so `confidence` is a tenth of C and nine tenths
-    of `support`, which is t_y but that it starts as a mean. All of it is 8 bytes an example. A batch that
-    holds an example twice remembers one of the two visits. Several ranks hand each other their predictions,
-    so that each of them remembers the whole batch.
+    knows most, its recent predictions of the label tell more. So `confidence` is `support`, which is t_y but
+    that it starts as a mean, and a twentieth of C, which tells labels apart of which the model is sure. All
+    of it is 8 bytes an example. A batch that holds an example twice remembers one of the two visits. Several
+    ranks hand each other their predictions, so that each of them remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
