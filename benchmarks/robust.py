@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from robust_cases import CASES, load_case
+from robust_cases import ALL, CASES, load_case
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from torch import Tensor, nn
 
@@ -100,7 +100,7 @@ def missing(arguments: argparse.Namespace, place: Place) -> Iterator[Job]:
 def run_one(case: str, method: str, seed: int, place: Place) -> None:
     """Train one method on one case and write what came out."""
     split, settings = load_case(case, place.root, seed)
-    longer = CASES[case].plus if method == PLUS else {}
+    longer = ALL[case].plus if method == PLUS else {}
     recipe = recipe_of({**settings, **longer}, method, seed, place)
     task, started = prepare(recipe, split), time.perf_counter()
     course: list[dict[str, float]] = []
@@ -151,12 +151,25 @@ def detection(recipe: Recipe, task: Task, state: State) -> dict[str, Any]:
     score, listed = judged(state.loss, log_p, labels)
     found: dict[str, Any] = {"wrong": int(wrong.sum()), "listed": int(listed.sum())}
     if wrong.any():
-        found |= {
-            "auroc": float(roc_auc_score(wrong, -score)),
-            "average_precision": float(average_precision_score(wrong, -score)),
-            "f1": float(f1_score(wrong, listed)),
-        }
+        found |= {**ranking(wrong, score), "f1": float(f1_score(wrong, listed))}
+        parts = {name: ranking(wrong, part) for name, part in read_from(state.loss)}
+        found |= {"read_from": parts} if parts else {}
     return found
+
+
+def ranking(wrong: NDArray[np.bool_], score: NDArray[Any]) -> dict[str, float]:
+    """How far a score, low = suspicious, puts wrong labels first."""
+    return {
+        "auroc": float(roc_auc_score(wrong, -score)),
+        "average_precision": float(average_precision_score(wrong, -score)),
+    }
+
+
+def read_from(loss: nn.Module) -> Iterator[tuple[str, NDArray[Any]]]:
+    """What the confidence of ICE-HELD is read from, each as a score of its own."""
+    if isinstance(loss, HeldLoss):
+        yield "C", loss.table().float().cpu().numpy()
+        yield "support", loss.support.float().cpu().numpy()
 
 
 def beliefs(task: Task, state: State) -> Iterator[dict[str, float]]:

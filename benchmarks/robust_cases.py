@@ -1,4 +1,4 @@
-"""The panel of benchmarks/robust.py: data with wrong labels, and what to train on it."""
+"""Data with wrong labels and what to train on it: the panel of benchmarks/robust.py, and small cases."""
 
 from __future__ import annotations
 
@@ -26,6 +26,11 @@ CNN: dict[str, Any] = {
     "iterations": 3000, "batch_size": 512, "precision": "bfloat16", "channels_last": True,
 }  # fmt: skip
 MLP: dict[str, Any] = {"model": "mlp", "epochs": 60.0, "batch_size": 64, "schedule": "linear"}
+# Long enough, without augmentation or weight decay, for an MLP to learn its labels by heart; on a CPU.
+LONG: dict[str, Any] = {
+    "model": "mlp", "optimizer": "adam", "learning_rate": 1e-3, "weight_decay": 0.0, "schedule": "linear",
+    "iterations": 8000, "batch_size": 256,
+}  # fmt: skip
 # ICE+ by network: a shorter first stage, then epochs of the second. The paper's CNN is too small for it:
 # with crops and flips alone it loses five points.
 PLUS: dict[str, dict[str, Any]] = {"resnet18": {"iterations": 3000, "refine": 150.0}}
@@ -76,10 +81,23 @@ CASES = {
     "digits-30": Case("digits", MLP, partial(_drawn, "symmetric", 0.3)),
 }
 
+# For a look at the parts of ICE-HELD (benchmarks/parts.py), not in the panel.
+BY_HEART = {
+    "mnist-mlp-0": Case("mnist", LONG),
+    "fashion-mlp-0": Case("fashion-mnist", LONG),
+    "fashion-mlp-pair-10": Case("fashion-mnist", LONG, partial(_drawn, "pair", 0.1)),
+    "fashion-mlp-20": Case("fashion-mnist", LONG, partial(_drawn, "symmetric", 0.2)),
+    "fashion-mlp-pair-40": Case("fashion-mnist", LONG, partial(_drawn, "pair", 0.4)),
+    "fashion-mlp-instance-40": Case("fashion-mnist", LONG, partial(_drawn, "instance", 0.4)),
+    "fashion-mlp-50": Case("fashion-mnist", LONG, partial(_drawn, "symmetric", 0.5)),
+    "fashion-mlp-80": Case("fashion-mnist", LONG, partial(_drawn, "symmetric", 0.8)),
+}
+ALL = {**CASES, **BY_HEART}
+
 
 def load_case(name: str, root: Path, seed: int) -> tuple[Split, dict[str, Any]]:
     """The data of a trial with its labels as given and as they are, and the settings to train with."""
-    case = CASES[name]
+    case = ALL[name]
     split = _hausa(root) if case.data == "hausa" else _loaded(case.data, root)
     settings = {**case.settings, "data": "digits" if case.data == "hausa" else case.data}
     if case.noise is None:

@@ -72,17 +72,19 @@ class Confidence(nn.Module):
         if self.v.device != device:
             self._apply(lambda tensor: tensor.to(device))
 
-    def rows(self, index: Tensor, kept: Tensor) -> tuple[Tensor, Tensor]:
+    def rows(self, index: Tensor, kept: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """The rows to read for `index`, and which of them may move: the kept ones that the table has.
 
         On a CPU a wrong index raises at once. On CUDA, and while compiling, that would cost a
         synchronisation: the wrong row is led to a row that exists, may not move, and the error is
-        raised when the table is next read. Where `kept` is false the index may be anything.
+        raised when the table is next read. Where `kept` is false the index may be anything; None keeps all.
         """
         device = self.v.device
         # To a CPU, a copy that does not block can be read before it has arrived.
-        index, kept = index.to(device, torch.int64, non_blocking=device.type != "cpu"), kept.to(device)
-        index = index * kept
+        index = index.to(device, torch.int64, non_blocking=device.type != "cpu")
+        if kept is not None:
+            kept = kept.to(device)
+            index = index * kept
         rows = index.clamp(0, self.examples - 1)
         if index.numel():
             low, high = index.aminmax()
@@ -90,7 +92,8 @@ class Confidence(nn.Module):
             self.highest_index.clamp_(min=high)
         if device.type == "cpu" and not torch.compiler.is_compiling():
             self.raise_if_out_of_range()
-        return rows, kept & (rows == index)
+        there = rows == index
+        return rows, there if kept is None else kept & there
 
     def read(self, rows: Tensor, *, once: bool = False) -> Tensor:
         """v of the rows; `once` where an update follows, so that a second read for backward() is refused.

@@ -75,7 +75,7 @@ class ChannelLoss(nn.Module):
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor) -> Tensor:
         """The mean loss of a batch."""
         self.table.follow(logits.device)
-        rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
+        rows, movable = self.table.rows(index)
         v = self.table.read(rows)
         p = F.softmax(logits.float(), -1)
         p_y = p.gather(1, labels[:, None]).squeeze(1)

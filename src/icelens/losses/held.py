@@ -17,22 +17,38 @@ from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduc
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
+_SURE = 1e-6  # the support of a label ends so far from 1; nearer to it float32 is too coarse
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
-_RECENT = 0.95  # of the confidence, what is read from the support of a label
+_RECENT = 0.98  # of the confidence, what is read from the support of a label
+_CONTRADICTED = 0.05  # a support below this says no more than that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
 
+class _Notes(NamedTuple):
+    """What is kept of some rows before a visit: the leading class, its share of t, how many visits there were."""
+
+    leader: Tensor
+    share: Tensor
+    visits: Tensor
+
+
 class _Batch(NamedTuple):
-    """What a step learns from: predictions, beliefs after it, labels, logits of C, rows, which rows count."""
+    """What a step learns from.
+
+    `seen` are predictions, away from 0 and 1, and `own` those of the labels as they are; `believed` is t after
+    the step, `v` the logits of C; `usable` says which rows count.
+    """
 
     seen: Tensor
-    believed: Tensor
+    own: Tensor
     labels: Tensor
-    v: Tensor
     rows: Tensor
     usable: Tensor
+    notes: _Notes
+    believed: Tensor
+    v: Tensor
 
 
 class HeldLoss(ChannelLoss):
@@ -46,10 +62,11 @@ class HeldLoss(ChannelLoss):
 
     C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
     against what was believed of it. C remembers all visits and knows where flips go. Late, when the model
-    knows most, its recent predictions of the label tell more. So `confidence` is `support`, which is t_y but
-    that it starts as a mean, and a twentieth of C, which tells labels apart of which the model is sure. All
-    of it is 8 bytes an example. A batch that holds an example twice remembers one of the two visits. Several
-    ranks hand each other their predictions, so that each of them remembers the whole batch.
+    knows most, its recent predictions of the label tell more, but for labels that it contradicts: there
+    the least probable is no more likely wrong than the others. So `confidence` is 0.98·max(e, 0.05) + 0.02·C
+    with e the `support` of the label, which is t_y but that it starts as a mean. All of it is 8 bytes an
+    example. A batch that holds an example twice remembers one of the two visits. Several ranks hand each
+    other their predictions, so that each of them remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
@@ -127,18 +144,20 @@ class HeldLoss(ChannelLoss):
         learning = is_learning(self)
         if self.share.device != logits.device:
             self.to(logits.device)
-        rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
+        rows, movable = self.table.rows(index)
         v = self.table.read(rows, once=learning).float()
-        p = wide(logits).softmax(-1).clamp(_EDGE, 1 - _EDGE)
+        whole = wide(logits).softmax(-1)
+        p = whole.clamp(_EDGE, 1 - _EDGE)
         with torch.no_grad():
-            # Of what is not finite nothing is remembered.
-            usable = p.isfinite().all(1) & movable
+            own = whole.gather(1, labels[:, None]).squeeze(1)
+            usable = (own >= 0) & movable  # of NaN nothing is remembered
             seen = p.masked_fill(~usable[:, None], 1 / p.shape[1])
-            believed = self._recalled(seen, rows)
+            notes = self._notes(rows)
+            believed = self._recalled(seen, notes)
             weight = self._weight(v)
             if learning:
                 believed = self._moved(believed, seen)
-                self._learn(_Batch(seen, believed, labels, v, rows, usable))
+                self._learn(_Batch(seen, own, labels, rows, usable, notes, believed, v))
         held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
         losses = F.cross_entropy(wide(logits), labels, reduction="none") + weight * held
         return reduced(losses, self.reduction)
@@ -153,7 +172,7 @@ class HeldLoss(ChannelLoss):
     def confidence_of(self, rows: Tensor) -> Tensor:
         """The same of these rows, (rows,); what was never visited has the confidence that all start with."""
         steps = torch.sigmoid(self.table.read(rows).float())
-        recent = torch.sigmoid(self.support[rows].float())
+        recent = torch.sigmoid(self.support[rows].float()).clamp_min(_CONTRADICTED)
         return torch.where(self.share[rows] == 0, steps, torch.lerp(steps, recent, _RECENT))
 
     @torch.no_grad()
@@ -174,16 +193,18 @@ class HeldLoss(ChannelLoss):
         """
         if not len(labels):
             return p
-        rows, movable = self.table.rows(index, torch.ones_like(labels, dtype=torch.bool))
+        rows, movable = self.table.rows(index)
         movable = movable & (live > 0)
+        notes = self._notes(rows)
+        rate = torch.where(notes.share == 0, 1.0, live * _LATER)
+        self._follow(p.gather(1, labels[:, None]).squeeze(1), rows, movable, rate)
         p = p.clamp(_EDGE, 1 - _EDGE)
         p = p / p.sum(1, keepdim=True)
-        t = self._recalled(p, rows)
+        t = self._recalled(p, notes)
         t = t + (1 - t.sum(1, keepdim=True)).clamp_min(0) * p  # what early visits left open
         t = torch.lerp(t, p, live * _LATER)
         t = t / t.sum(1, keepdim=True)
-        self._follow(p, labels, rows, movable, torch.where(self.share[rows] == 0, 1.0, live * _LATER))
-        self._write(t, rows, movable)
+        self._write(*t.max(1), rows, movable)
         own = t.gather(1, labels[:, None]).squeeze(1).square()
         other = t.scatter(1, labels[:, None], 0.0).amax(1).square()
         r = own / (own + other)
@@ -203,22 +224,29 @@ class HeldLoss(ChannelLoss):
 
     def _of_all_ranks(self, batch: _Batch) -> _Batch:
         """The batches of all ranks as one."""
-        rest = [batch.labels, batch.rows, batch.usable, torch.ones_like(batch.labels)]
+        rest = [batch.own, batch.labels, batch.rows, batch.usable, torch.ones_like(batch.labels)]
         packed = torch.cat([batch.seen.double(), torch.stack([one.double() for one in rest], 1)], 1)
         packed = self.table.of_all_ranks(packed, packed.device)
         packed = _once(packed[packed[:, -1] > 0])
-        seen, (labels, rows, usable, _) = packed[:, :-4].to(batch.seen), packed[:, -4:].long().unbind(1)
-        believed = self._moved(self._recalled(seen, rows), seen)
-        return _Batch(seen, believed, labels, self.table.read(rows).float(), rows, usable.bool())
+        seen, own = packed[:, :-5].to(batch.seen), packed[:, -5].to(batch.own)
+        labels, rows, usable, _ = packed[:, -4:].long().unbind(1)
+        notes = self._notes(rows)
+        believed = self._moved(self._recalled(seen, notes), seen)
+        v = self.table.read(rows).float()
+        return _Batch(seen, own, labels, rows, usable.bool(), notes, believed, v)
+
+    def _notes(self, rows: Tensor) -> _Notes:
+        """What is kept of these rows."""
+        return _Notes(self.leader[rows].long(), self.share[rows], self._visits())
 
     def _moved(self, believed: Tensor, seen: Tensor) -> Tensor:
         """t after a visit."""
-        return self.decay * believed + (1 - self.decay) * seen / seen.sum(1, keepdim=True)
+        return torch.lerp(believed, seen / seen.sum(1, keepdim=True), 1 - self.decay)
 
-    def _recalled(self, p: Tensor, rows: Tensor) -> Tensor:
+    def _recalled(self, p: Tensor, notes: _Notes) -> Tensor:
         """t as it was left, (batch, classes); it sums to less than one in the first visits."""
-        leader, share = self.leader[rows].long()[:, None], self.share[rows].to(p)[:, None]
-        whole = (share > 0) * (1 - self.decay ** self._visits()).to(p)
+        leader, share = notes.leader[:, None], notes.share.to(p)[:, None]
+        whole = (share > 0) * (1 - self.decay**notes.visits).to(p)
         rest = (whole - share).clamp_min(0) / (1 - p.gather(1, leader))
         return (rest * p).scatter(1, leader, share)
 
@@ -234,42 +262,41 @@ class HeldLoss(ChannelLoss):
             return torch.full_like(v, many * self.hold)
         everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
         settled = (_SLACK * self.settled / self.steady.clamp_min(1e-6)).clamp(max=1) ** (_STEEP * many)
-        return many * self.hold * settled * (everyone + (1 - everyone) * (1 - torch.sigmoid(v)))
+        return many * self.hold * settled * (1 - (1 - everyone) * torch.sigmoid(v))
 
     def _remember(self, batch: _Batch) -> None:
         """Let beliefs, the support of labels and what is counted of both follow a batch."""
-        seen, believed, labels, _, rows, usable = batch
-        first = self.share[rows] == 0
-        share = (1 / (self.steps + 1)).clamp_min(self.memory)
-        wrong = _share(believed.argmax(1) != labels, usable)
-        self.contradicted.lerp_(wrong.to(self.contradicted), share)
-        known = usable & ~first
-        steady = _share(seen.argmax(1) == self.leader[rows], known)
-        self.steady.lerp_(steady.to(self.steady), share * known.any())
-        visits = usable.sum() / (_VISITS * self.examples_seen).clamp_min(1)
+        seen, own, labels, rows, usable, notes, believed, _ = batch
+        known = usable & (notes.share > 0)
+        share, leader = believed.max(1)
+        contradicted, steady = leader != labels, seen.argmax(1) == notes.leader
+        counts = torch.stack([usable, known, usable & contradicted, known & steady]).sum(1)
+        shares = (counts[2:] / counts[:2].clamp_min(1)).to(self.steady)
+        rate = (1 / (self.steps + 1)).clamp_min(self.memory)
+        self.contradicted.lerp_(shares[0], rate)
+        self.steady.lerp_(shares[1], rate * (counts[1] > 0))
+        visits = counts[0] / (_VISITS * self.examples_seen).clamp_min(1)
         self.settled.lerp_(self.steady, visits.clamp(max=1).to(self.settled))
-        rate = torch.where(first, 1.0, (1 / (self._visits() + 1)).clamp_min(1 - self.decay).float())
-        self._follow(seen, labels, rows, usable, rate)
-        self.examples_seen += (first & usable).sum()
-        self.rows_seen += usable.sum()
-        self._write(believed, rows, usable)
+        rate = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
+        self._follow(own, rows, usable, torch.where(notes.share == 0, 1.0, rate))
+        self.examples_seen += counts[0] - counts[1]
+        self.rows_seen += counts[0]
+        self._write(share, leader, rows, usable)
 
-    def _follow(self, p: Tensor, labels: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
-        """Let the support of the labels follow p, of the rows that may change."""
+    def _follow(self, own: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
+        """Let the support of the labels follow their probabilities, of the rows that may change."""
         before = self.support[rows]
-        own = p.gather(1, labels[:, None]).squeeze(1).float()
-        after = torch.logit(torch.lerp(torch.sigmoid(before.float()), own, rate.float()), _EDGE)
+        after = torch.logit(torch.lerp(torch.sigmoid(before.float()), own.float(), rate.float()), _SURE)
         self.support[rows] = torch.where(usable, after.to(before), before)
 
-    def _write(self, believed: Tensor, rows: Tensor, usable: Tensor) -> None:
+    def _write(self, share: Tensor, leader: Tensor, rows: Tensor, usable: Tensor) -> None:
         """Keep the leading class and its share, of the rows that may change."""
-        share, leader = believed.max(1)
         self.leader[rows] = torch.where(usable, leader.to(self.leader), self.leader[rows])
         self.share[rows] = torch.where(usable, share.to(self.share), self.share[rows])
 
     def _measure(self, batch: _Batch) -> None:
         """Let the confidences of the batch, F and `kept` follow the labels as seen from the beliefs."""
-        _, believed, labels, v, rows, usable = batch
+        _, _, labels, rows, usable, _, believed, v = batch
         t, confidence = believed / believed.sum(1, keepdim=True), torch.sigmoid(v)
         own = t.gather(1, labels[:, None]).squeeze(1)
         from_class = t * self.channel.T[labels]
@@ -292,8 +319,3 @@ def _once(packed: Tensor) -> Tensor:
     first = torch.ones_like(order, dtype=torch.bool)
     first[1:] = (places[1:] / 2).floor() != (places[:-1] / 2).floor()
     return packed[order[first].sort().values]
-
-
-def _share(which: Tensor, among: Tensor) -> Tensor:
-    """How large a part of some rows has a property; 0 where there are none."""
-    return (which & among).sum() / among.sum().clamp_min(1)

@@ -1,0 +1,153 @@
+"""What each part of ICE-HELD and of ICE+ does: the same run without it.
+
+    python benchmarks/parts.py ice_held --root data --at-once 2          # CPU: 2 minutes a trial
+    python benchmarks/parts.py ice_plus --root data --device cuda --seeds 1
+    python benchmarks/parts.py ice_held --show
+
+ICE-HELD is taken apart with an MLP that learns its labels by heart, ICE+ on CIFAR-10N with ResNet-18. One
+JSON file for each finished trial, so that a second call goes on. The whole of ICE+ is read from the records
+of benchmarks/robust.py where these are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from robust import PLUS, Place, run_one
+from robust_cases import ALL, BY_HEART, CASES
+
+from icelens.losses import held
+from icelens.reproduce.at_once import run_jobs
+from icelens.train import refine
+
+WHOLE = Path("results/robust")
+PANEL = [case for case in CASES if CASES[case].plus]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A run without a part: the method, what else stands in a module, and what is changed in its recipe."""
+
+    method: str
+    module: ModuleType = held
+    instead: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    longer: bool = False  # as many steps as both stages of ICE+
+
+
+PARTS: dict[str, dict[str, Part]] = {
+    "ice_held": {
+        "ICE-HELD": Part("ice_held"),
+        "no second term: cross entropy": Part("cross_entropy"),
+        "all K numbers of belief: ELR": Part("elr"),
+        "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
+        "never lets go": Part("ice_held", settings={"doubt": 1e-9}),
+        "does not wait, never lets go": Part("ice_held", settings={"doubt": 0.0}),
+    },
+    PLUS: {
+        "ICE+": Part(PLUS),
+        "images are not mixed": Part(PLUS, refine, {"share_of": lambda *_: 1.0}),
+        "images are not distorted": Part(PLUS, refine, {"STRONG": 0.0}),
+        "the network itself, not an average": Part(PLUS, refine, {"DECAY": 0.0}),
+        "beliefs move from the start": Part(PLUS, refine, {"FROZEN": 0.0}),
+        "beliefs never move": Part(PLUS, refine, {"FROZEN": 1.0}),
+        "no second stage, as many steps of ICE-HELD": Part("ice_held", longer=True),
+    },
+}
+DEFAULT_CASES = {"ice_held": list(BY_HEART), PLUS: ["cifar10n-worst"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("form", choices=PARTS)
+    parser.add_argument("--root", type=Path, default=Path("data"), help="the folder of data sets")
+    parser.add_argument("--results", type=Path, default=Path("results/parts"), help="a folder for each part")
+    parser.add_argument(
+        "--cases", nargs="+", choices=ALL, metavar="CASE", help=", ".join([*BY_HEART, *PANEL])
+    )
+    parser.add_argument("--parts", nargs="+", metavar="PART", help="the first words are enough")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--at-once", type=int, default=1, help="trials that share the device")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
+    arguments = parser.parse_args()
+    cases = arguments.cases or DEFAULT_CASES[arguments.form]
+    if unfit := [case for case in cases if arguments.form == PLUS and not ALL[case].plus]:
+        parser.error(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
+    parts = [part for part in PARTS[arguments.form] if part.startswith(tuple(arguments.parts or [""]))]
+    if not arguments.show:
+        wanted = [(case, part, seed) for seed in range(arguments.seeds) for case in cases for part in parts]
+        jobs = [(arguments, *trial) for trial in wanted if not find_record(arguments, *trial).exists()]
+        for number, (_, case, part, seed) in enumerate(
+            run_jobs(train, jobs, arguments.at_once, lambda job: ", ".join(map(str, job[1:]))), start=1
+        ):
+            print(f"{number} of {len(jobs)}: {case}, {part}, seed {seed}", flush=True)
+    for case in cases:
+        print("\n".join(table(arguments, case, parts)))
+
+
+def train(arguments: argparse.Namespace, case: str, part: str, seed: int) -> None:
+    """Train without the part and write what came out."""
+    found = PARTS[arguments.form][part]
+    with ExitStack() as stack:
+        if found.instead:
+            stack.enter_context(patch.multiple(found.module, **found.instead))
+        run_one(case, found.method, seed, place_of(arguments, case, part))
+
+
+def place_of(arguments: argparse.Namespace, case: str, part: str) -> Place:
+    """Where the records of a part are, and what is changed in its recipe."""
+    found = PARTS[arguments.form][part]
+    changes = [f"loss_settings={json.dumps(found.settings)}"] if found.settings else []
+    changes += [f"iterations={steps_of_both(case)}"] if found.longer else []
+    folder = arguments.results / "".join(letter if letter.isalnum() else "_" for letter in part)
+    return Place(argparse.Namespace(**{**vars(arguments), "results": folder, "set": changes}))
+
+
+def find_record(arguments: argparse.Namespace, case: str, part: str, seed: int) -> Path:
+    """The file of a trial."""
+    whole = WHOLE / f"{case}-{PLUS}-{seed}.json"
+    if part == "ICE+" and whole.exists():
+        return whole
+    return place_of(arguments, case, part).record(case, PARTS[arguments.form][part].method, seed)
+
+
+def steps_of_both(case: str) -> int:
+    """Of both stages together, on the 50,000 images of CIFAR."""
+    plus, batch = ALL[case].plus, ALL[case].settings["batch_size"]
+    return int(plus["iterations"] + math.ceil(plus["refine"] * math.ceil(50_000 / batch)))
+
+
+def table(arguments: argparse.Namespace, case: str, parts: list[str]) -> Iterator[str]:
+    """A line for each part, means over the seeds that are there."""
+    yield f"\n{case}\n  {'':42}       accuracy  AUROC     AP     F1  n"
+    for part in parts:
+        paths = (find_record(arguments, case, part, seed) for seed in range(arguments.seeds))
+        found = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
+        if found:
+            accuracies = [100 * trial["accuracy"] for trial in found]
+            spread = f" ({statistics.stdev(accuracies):.2f})" if len(found) > 1 else ""
+            accuracy = f"{statistics.fmean(accuracies):.2f}{spread}"
+            scores = " ".join(mean_of(found, name) for name in ("auroc", "average_precision", "f1"))
+            yield f"  {part:42} {accuracy:>14} {scores} {len(found):2}"
+
+
+def mean_of(trials: list[dict[str, Any]], name: str) -> str:
+    values = [trial[name] for trial in trials if name in trial]
+    return (f"{statistics.fmean(values):.4f}" if values else "-").rjust(6)
+
+
+if __name__ == "__main__":
+    main()
