@@ -47,6 +47,13 @@ RESULTS = DOCS.parent / "results"
 EXAMPLES = DOCS.parent / "examples"
 TASKS = ("cola", "sst2", "mrpc", "rte", "wnli")  # of GLUE, those that have been trained on
 TEXTS_OF = "ice_power"  # the paper's form on text
+PANEL = {  # of benchmarks/robust.py
+    "cifar10-0": "CIFAR-10, as published", "cifar10-20": "20 % at random", "cifar10-50": "50 %",
+    "cifar10-80": "80 %", "cifar10-asymmetric-40": "like to like, 40 % of five classes",
+    "cifar10-instance-40": "by instance, 40 %", "cifar10n-aggregate": "CIFAR-10N, majority",
+    "cifar10n-worst": "CIFAR-10N, worst", "cifar100-50": "CIFAR-100, 50 %",
+    "fashion-mnist-50": "Fashion-MNIST, 50 %", "hausa": "Hausa news", "digits-30": "digits, 30 %",
+}  # fmt: skip
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -338,43 +345,70 @@ def held_weights() -> str:
     return markdown(table).rstrip()
 
 
+def held_parts() -> str:
+    """ICE-HELD and what it is without its parts, from the records of benchmarks/parts.py."""
+    cases = {
+        "mnist-mlp-0": "MNIST, as published", "fashion-mlp-0": "Fashion-MNIST, as published",
+        "fashion-mlp-pair-10": "pairs 10 %", "fashion-mlp-20": "at random 20 %",
+        "fashion-mlp-pair-40": "pairs 40 %", "fashion-mlp-instance-40": "by instance 40 %",
+        "fashion-mlp-50": "at random 50 %", "fashion-mlp-80": "80 %",
+    }  # fmt: skip
+    parts = {
+        "ICE_HELD": "ICE-HELD", "no_second_term__cross_entropy": "no second term: cross entropy",
+        "all_K_numbers_of_belief__ELR": "all K numbers of belief: ELR", "does_not_wait": "does not wait",
+        "never_lets_go": "never lets go", "does_not_wait__never_lets_go": "does not wait, never lets go",
+    }  # fmt: skip
+    table = [["", *cases.values()]]
+    for folder, title in parts.items():
+        trials = read_trials(RESULTS / "parts", folder)
+        found = [[trial for trial in trials if trial["case"] == case] for case in cases]
+        if any(found):
+            table.append([title, *(_panel_cell(records, ("auroc",), digits=4) for records in found)])
+    return markdown(table).rstrip()
+
+
 def panel() -> str:
     """The panel of benchmarks/robust.py as far as it is measured, a row for each case."""
     methods = {
         "cross_entropy": "cross entropy", "gce": "GCE", "elr": "ELR", "sop": "SOP", "ice_linear": "ICE-LIN",
-        "ice_power": "ICE-POW", "unwaiting": "ICE-HELD that does not wait", "ice_held": "ICE-HELD",
-        "ice_plus": "ICE+",
-    }  # fmt: skip
-    cases = {
-        "cifar10-0": "CIFAR-10, as published", "cifar10-20": "20 % at random", "cifar10-50": "50 %",
-        "cifar10-80": "80 %", "cifar10-asymmetric-40": "like to like, 40 % of five classes",
-        "cifar10-instance-40": "by instance, 40 %", "cifar10n-aggregate": "CIFAR-10N, majority",
-        "cifar10n-worst": "CIFAR-10N, worst", "cifar100-50": "CIFAR-100, 50 %",
-        "fashion-mnist-50": "Fashion-MNIST, 50 %", "hausa": "Hausa news", "digits-30": "digits, 30 %",
+        "ice_power": "ICE-POW", "ice_held": "ICE-HELD", "ice_plus": "ICE+",
     }  # fmt: skip
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for folder in ("robust", "robust_unwaiting"):
-        for path in sorted((RESULTS / folder).glob("*.json")):
-            record = json.loads(path.read_text(encoding="utf-8"))
-            method = "unwaiting" if folder == "robust_unwaiting" else record["method"]
-            found.setdefault((record["case"], method), []).append(record)
+    for record in read_trials(RESULTS, "robust"):
+        found.setdefault((record["case"], record["method"]), []).append(record)
     measured = [method for method in methods if any(method == name for _, name in found)]
     table = [["", *(methods[method] for method in measured)]]
-    for case, title in cases.items():
+    for case, title in PANEL.items():
         if any(case == name for name, _ in found):
             table.append([title, *(_panel_cell(found.get((case, method), [])) for method in measured)])
     return markdown(table).rstrip()
 
 
-def _panel_cell(records: list[dict[str, Any]]) -> str:
-    """Mean accuracy (standard deviation), AUROC and F1, and of how many seeds if not of three."""
+def waiting() -> str:
+    """Accuracies on the panel with and without waiting, a row for each case that has both."""
+    without, whole = (
+        [trial for trial in read_trials(RESULTS, folder) if trial["method"] == "ice_held"]
+        for folder in ("robust_unwaiting", "robust")
+    )
+    table = [["", "from the first visit on", "waits: ICE-HELD"]]
+    for case, title in PANEL.items():
+        found = [[trial for trial in trials if trial["case"] == case] for trials in (without, whole)]
+        if all(found):
+            table.append([title, *(_panel_cell(records, ()) for records in found)])
+    return markdown(table).rstrip()
+
+
+def _panel_cell(
+    records: list[dict[str, Any]], scores: tuple[str, ...] = ("auroc", "f1"), *, digits: int = 3
+) -> str:
+    """Mean accuracy (standard deviation), the scores, and of how many seeds if not of three."""
     if not records:
         return "—"
     last = [100 * record["accuracy"] for record in records]
     words = [f"{statistics.fmean(last):.2f}" + (f" ({statistics.stdev(last):.2f})" if len(last) > 1 else "")]
-    for name in ("auroc", "f1"):
+    for name in scores:
         values = [record[name] for record in records if name in record]
-        words += [f"{statistics.fmean(values):.3f}".replace("0.", ".")] if values else []
+        words += [f"{statistics.fmean(values):.{digits}f}".replace("0.", ".")] if values else []
     return " / ".join(words) + ("" if len(records) == 3 else f" [n = {len(records)}]")
 
 
@@ -404,9 +438,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "words": words,
     "combine": combine,
     "held": held,
+    "held_parts": held_parts,
     "held_scores": held_scores,
     "held_weights": held_weights,
     "panel": panel,
+    "waiting": waiting,
     "text_flips": text_flips,
     "speed": speed,
     "detect": detect,

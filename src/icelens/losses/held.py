@@ -22,12 +22,12 @@ _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goe
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
 _RECENT = 0.98  # of the confidence, what is read from the support of a label
-_CONTRADICTED = 0.05  # a support below this says no more than that
+_CONTRADICTED = 0.001  # a support below this says no more than that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
 
 class _Notes(NamedTuple):
-    """What is kept of some rows before a visit: the leading class, its share of t, how many visits there were."""
+    """What is kept of some rows before a visit: leading class, its share of t, how many visits there were."""
 
     leader: Tensor
     share: Tensor
@@ -37,8 +37,8 @@ class _Notes(NamedTuple):
 class _Batch(NamedTuple):
     """What a step learns from.
 
-    `seen` are predictions, away from 0 and 1, and `own` those of the labels as they are; `believed` is t after
-    the step, `v` the logits of C; `usable` says which rows count.
+    `seen` are predictions, away from 0 and 1, and `own` those of the labels as they are; `believed` is t
+    after the step, `v` the logits of C; `usable` says which rows count.
     """
 
     seen: Tensor
@@ -62,11 +62,11 @@ class HeldLoss(ChannelLoss):
 
     C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
     against what was believed of it. C remembers all visits and knows where flips go. Late, when the model
-    knows most, its recent predictions of the label tell more, but for labels that it contradicts: there
-    the least probable is no more likely wrong than the others. So `confidence` is 0.98·max(e, 0.05) + 0.02·C
-    with e the `support` of the label, which is t_y but that it starts as a mean. All of it is 8 bytes an
-    example. A batch that holds an example twice remembers one of the two visits. Several ranks hand each
-    other their predictions, so that each of them remembers the whole batch.
+    knows most, its recent predictions of the label tell more, but for those below a thousandth: of these the
+    least is no more likely wrong than the others. So `confidence` is 0.98·max(e, 0.001) + 0.02·C with e the
+    `support` of the label, which is t_y but that it starts as a mean. All of it is 8 bytes an example. A
+    batch that holds an example twice remembers one of the two visits. Several ranks hand each other their
+    predictions, so that each of them remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
