@@ -5,8 +5,8 @@
     python benchmarks/parts.py ice_held --show
 
 ICE-HELD is taken apart with an MLP that learns its labels by heart, ICE+ on CIFAR-10N with ResNet-18. One
-JSON file for each finished trial, so that a second call goes on. The whole of ICE+ is read from the records
-of benchmarks/robust.py where these are.
+JSON file for each finished trial, so that a second call goes on. A method as it is, without a change, is read
+from the records of benchmarks/robust.py where these are.
 """
 
 from __future__ import annotations
@@ -24,14 +24,13 @@ from typing import Any
 from unittest.mock import patch
 
 from robust import PLUS, Place, run_one
-from robust_cases import ALL, BY_HEART, CASES
+from robust_cases import ALL, BY_HEART
 
 from icelens.losses import held
 from icelens.reproduce.at_once import run_jobs
 from icelens.train import refine
 
 WHOLE = Path("results/robust")
-PANEL = [case for case in CASES if CASES[case].plus]
 
 
 @dataclass(frozen=True)
@@ -45,18 +44,23 @@ class Part:
     longer: bool = False  # as many steps as both stages of ICE+
 
 
+def unmixed(*_: Any) -> float:
+    return 1.0
+
+
 PARTS: dict[str, dict[str, Part]] = {
     "ice_held": {
         "ICE-HELD": Part("ice_held"),
         "no second term: cross entropy": Part("cross_entropy"),
         "all K numbers of belief: ELR": Part("elr"),
+        # Nothing is held before a second visit, in either.
         "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
         "never lets go": Part("ice_held", settings={"doubt": 1e-9}),
         "does not wait, never lets go": Part("ice_held", settings={"doubt": 0.0}),
     },
     PLUS: {
         "ICE+": Part(PLUS),
-        "images are not mixed": Part(PLUS, refine, {"share_of": lambda *_: 1.0}),
+        "images are not mixed": Part(PLUS, refine, {"share_of": unmixed}),
         "images are not distorted": Part(PLUS, refine, {"STRONG": 0.0}),
         "the network itself, not an average": Part(PLUS, refine, {"DECAY": 0.0}),
         "beliefs move from the start": Part(PLUS, refine, {"FROZEN": 0.0}),
@@ -74,10 +78,8 @@ def main() -> None:
     parser.add_argument("form", choices=PARTS)
     parser.add_argument("--root", type=Path, default=Path("data"), help="the folder of data sets")
     parser.add_argument("--results", type=Path, default=Path("results/parts"), help="a folder for each part")
-    parser.add_argument(
-        "--cases", nargs="+", choices=ALL, metavar="CASE", help=", ".join([*BY_HEART, *PANEL])
-    )
-    parser.add_argument("--parts", nargs="+", metavar="PART", help="the first words are enough")
+    parser.add_argument("--cases", nargs="+", choices=ALL, metavar="CASE", help=", ".join(ALL))
+    parser.add_argument("--parts", nargs="+", metavar="PART", help="the first words of a name are enough")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=1, help="trials that share the device")
     parser.add_argument("--device", default="auto")
@@ -86,7 +88,9 @@ def main() -> None:
     cases = arguments.cases or DEFAULT_CASES[arguments.form]
     if unfit := [case for case in cases if arguments.form == PLUS and not ALL[case].plus]:
         parser.error(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
-    parts = [part for part in PARTS[arguments.form] if part.startswith(tuple(arguments.parts or [""]))]
+    parts = [part for word in arguments.parts or [""] for part in named(word, list(PARTS[arguments.form]))]
+    if not parts:
+        parser.error(f"no part begins with {arguments.parts}; parts are {', '.join(PARTS[arguments.form])}")
     if not arguments.show:
         wanted = [(case, part, seed) for seed in range(arguments.seeds) for case in cases for part in parts]
         jobs = [(arguments, *trial) for trial in wanted if not find_record(arguments, *trial).exists()]
@@ -107,21 +111,31 @@ def train(arguments: argparse.Namespace, case: str, part: str, seed: int) -> Non
         run_one(case, found.method, seed, place_of(arguments, case, part))
 
 
+def named(word: str, parts: list[str]) -> list[str]:
+    """The part of that name, else those that begin so."""
+    return [word] if word in parts else [part for part in parts if part.startswith(word)]
+
+
 def place_of(arguments: argparse.Namespace, case: str, part: str) -> Place:
-    """Where the records of a part are, and what is changed in its recipe."""
+    """Where the records of a part are, what is changed in its recipe, and that they say so."""
     found = PARTS[arguments.form][part]
-    changes = [f"loss_settings={json.dumps(found.settings)}"] if found.settings else []
-    changes += [f"iterations={steps_of_both(case)}"] if found.longer else []
+    changes: dict[str, Any] = {"loss_settings": found.settings} if found.settings else {}
+    changes |= {"iterations": steps_of_both(case)} if found.longer else {}
     folder = arguments.results / "".join(letter if letter.isalnum() else "_" for letter in part)
-    return Place(argparse.Namespace(**{**vars(arguments), "results": folder, "set": changes}))
+    said = {
+        "part": part,
+        "instead": {name: getattr(value, "__name__", value) for name, value in found.instead.items()},
+    }
+    return Place(arguments.root, folder, arguments.device, changes, said)
 
 
 def find_record(arguments: argparse.Namespace, case: str, part: str, seed: int) -> Path:
     """The file of a trial."""
-    whole = WHOLE / f"{case}-{PLUS}-{seed}.json"
-    if part == "ICE+" and whole.exists():
+    found = PARTS[arguments.form][part]
+    whole = WHOLE / f"{case}-{found.method}-{seed}.json"
+    if found == Part(found.method) and whole.exists():
         return whole
-    return place_of(arguments, case, part).record(case, PARTS[arguments.form][part].method, seed)
+    return place_of(arguments, case, part).record(case, found.method, seed)
 
 
 def steps_of_both(case: str) -> int:
@@ -132,7 +146,7 @@ def steps_of_both(case: str) -> int:
 
 def table(arguments: argparse.Namespace, case: str, parts: list[str]) -> Iterator[str]:
     """A line for each part, means over the seeds that are there."""
-    yield f"\n{case}\n  {'':42}       accuracy  AUROC     AP     F1  n"
+    yield f"\n{case}\n  {'':42}       accuracy  AUROC     AP     F1  n  commit"
     for part in parts:
         paths = (find_record(arguments, case, part, seed) for seed in range(arguments.seeds))
         found = [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.exists()]
@@ -141,7 +155,8 @@ def table(arguments: argparse.Namespace, case: str, parts: list[str]) -> Iterato
             spread = f" ({statistics.stdev(accuracies):.2f})" if len(found) > 1 else ""
             accuracy = f"{statistics.fmean(accuracies):.2f}{spread}"
             scores = " ".join(mean_of(found, name) for name in ("auroc", "average_precision", "f1"))
-            yield f"  {part:42} {accuracy:>14} {scores} {len(found):2}"
+            commits = ", ".join(sorted({str(trial["commit"])[:7] for trial in found}))
+            yield f"  {part:42} {accuracy:>14} {scores} {len(found):2}  {commits}"
 
 
 def mean_of(trials: list[dict[str, Any]], name: str) -> str:

@@ -19,7 +19,7 @@ import json
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +48,15 @@ PLUS = "ice_plus"  # ice_held, and then a second stage
 Job = tuple[str, str, int, "Place"]
 
 
+@dataclass(frozen=True)
 class Place:
-    """Where data and records are."""
+    """Where data and records are, what is changed in a recipe, and what a record says besides."""
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.root, self.results, self.device = arguments.root, arguments.results, arguments.device
-        self.changes = dict(change.split("=", 1) for change in arguments.set)
+    root: Path
+    results: Path
+    device: str
+    changes: dict[str, Any] = field(default_factory=dict)
+    said: dict[str, Any] = field(default_factory=dict)
 
     def record(self, case: str, method: str, seed: int) -> Path:
         return self.results / f"{case}-{method}-{seed}.json"
@@ -74,7 +77,9 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings to change")
     parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
     arguments = parser.parse_args()
-    place = Place(arguments)
+    changes = dict(change.split("=", 1) for change in arguments.set)
+    changes = {name: json.loads(value) for name, value in changes.items()}
+    place = Place(arguments.root, arguments.results, arguments.device, changes)
     unfit = [case for case in arguments.cases if not CASES[case].plus]
     if PLUS in arguments.methods and unfit:
         print(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
@@ -116,6 +121,7 @@ def run_one(case: str, method: str, seed: int, place: Place) -> None:
     record = {
         "case": case,
         "method": method,
+        **place.said,
         "seed": seed,
         "accuracy": accuracies[-1],
         "accuracy_best": max(accuracies),
@@ -137,10 +143,8 @@ def recipe_of(settings: dict[str, Any], method: str, seed: int, place: Place) ->
     own = {} if device.type == "cuda" else {"compiled": False, "precision": "float32", "channels_last": False}
     loss = "ice_held" if method == PLUS else method
     given = {"loss": loss, "loss_settings": SETTINGS.get((method, settings["data"]), {}), "seed": seed}
-    changes = {name: json.loads(value) for name, value in place.changes.items()}
-    return make_recipe(
-        {**settings, **own, **given, **changes, "root": str(place.root), "device": str(device)}
-    )
+    where = {"root": str(place.root), "device": str(device)}
+    return make_recipe({**settings, **own, **given, **place.changes, **where})
 
 
 def detection(recipe: Recipe, task: Task, state: State) -> dict[str, Any]:
@@ -168,7 +172,7 @@ def ranking(wrong: NDArray[np.bool_], score: NDArray[Any]) -> dict[str, float]:
 def read_from(loss: nn.Module) -> Iterator[tuple[str, NDArray[Any]]]:
     """What the confidence of ICE-HELD is read from, each as a score of its own."""
     if isinstance(loss, HeldLoss):
-        yield "C", loss.table().float().cpu().numpy()
+        yield "C", loss.table.v.float().cpu().numpy()
         yield "support", loss.support.float().cpu().numpy()
 
 

@@ -345,6 +345,17 @@ def held_weights() -> str:
     return markdown(table).rstrip()
 
 
+def held_floor() -> str:
+    """AUROC / average precision of what a confidence of ICE-HELD could be, a row for each."""
+    runs = json.loads((RESULTS / "held_floor.json").read_text(encoding="utf-8"))["runs"]
+    table = [["", *(run["noise"] for run in runs)]]
+    for score in runs[0]["scores"]:
+        found = [run["scores"][score] for run in runs]
+        pairs = ((own["auroc"], own["average_precision"]) for own in found)
+        table.append([score, *(f"{auroc:.4f} / {ap:.3f}".replace("0.", ".") for auroc, ap in pairs)])
+    return markdown(table).rstrip()
+
+
 def held_parts() -> str:
     """ICE-HELD and what it is without its parts, from the records of benchmarks/parts.py."""
     cases = {
@@ -353,17 +364,12 @@ def held_parts() -> str:
         "fashion-mlp-pair-40": "pairs 40 %", "fashion-mlp-instance-40": "by instance 40 %",
         "fashion-mlp-50": "at random 50 %", "fashion-mlp-80": "80 %",
     }  # fmt: skip
-    parts = {
-        "ICE_HELD": "ICE-HELD", "no_second_term__cross_entropy": "no second term: cross entropy",
-        "all_K_numbers_of_belief__ELR": "all K numbers of belief: ELR", "does_not_wait": "does not wait",
-        "never_lets_go": "never lets go", "does_not_wait__never_lets_go": "does not wait, never lets go",
-    }  # fmt: skip
+    trials = [trial for folder in sorted((RESULTS / "parts").iterdir()) for trial in read_trials(folder, "")]
+    of_held = [trial for trial in trials if trial["case"] in cases]
     table = [["", *cases.values()]]
-    for folder, title in parts.items():
-        trials = read_trials(RESULTS / "parts", folder)
-        found = [[trial for trial in trials if trial["case"] == case] for case in cases]
-        if any(found):
-            table.append([title, *(_panel_cell(records, ("auroc",), digits=4) for records in found)])
+    for part in ("ICE-HELD", *sorted({trial["part"] for trial in of_held} - {"ICE-HELD"})):
+        found = [[t for t in of_held if (t["part"], t["case"]) == (part, case)] for case in cases]
+        table.append([part, *(_panel_cell(records, ("auroc",), digits=4) for records in found)])
     return markdown(table).rstrip()
 
 
@@ -381,6 +387,19 @@ def panel() -> str:
     for case, title in PANEL.items():
         if any(case == name for name, _ in found):
             table.append([title, *(_panel_cell(found.get((case, method), [])) for method in measured)])
+    return markdown(table).rstrip()
+
+
+def beyond() -> str:
+    """The panel's CIFAR in short: accuracy and AUROC of four methods."""
+    methods = {"cross_entropy": "cross entropy", "elr": "ELR", "ice_held": "ICE-HELD", "ice_plus": "ICE+"}
+    trials = read_trials(RESULTS, "robust")
+    table = [["", *methods.values()]]
+    for case, title in PANEL.items():
+        if case.startswith("cifar"):
+            of_case = [trial for trial in trials if trial["case"] == case]
+            found = ([trial for trial in of_case if trial["method"] == method] for method in methods)
+            table.append([title, *(_panel_cell(records, ("auroc",)) for records in found)])
     return markdown(table).rstrip()
 
 
@@ -438,9 +457,11 @@ PARTS: dict[str, Callable[[], str]] = {
     "words": words,
     "combine": combine,
     "held": held,
+    "held_floor": held_floor,
     "held_parts": held_parts,
     "held_scores": held_scores,
     "held_weights": held_weights,
+    "beyond": beyond,
     "panel": panel,
     "waiting": waiting,
     "text_flips": text_flips,

@@ -94,6 +94,16 @@ def test_support_follows_the_average_too_and_an_empty_batch_changes_nothing():
     assert all(torch.equal(loss.state_dict()[name], value) for name, value in before.items())
 
 
+def test_of_predictions_that_are_not_finite_nothing_is_remembered():
+    loss, labels, index = HeldLoss(2, 3), torch.tensor([0, 1]), torch.arange(2)
+    p = torch.tensor([[0.7, 0.2, 0.1]]).repeat(2, 1)
+    loss.targets(p, labels, index, live=NOW)
+    before = {name: value[1].clone() for name, value in loss.state_dict().items() if value.shape == (2,)}
+    p[1] = float("nan")
+    assert loss.targets(p, labels, index, live=NOW).isfinite().all()
+    assert all(torch.equal(loss.state_dict()[name][1], value) for name, value in before.items())
+
+
 def test_beliefs_follow_the_average_once_they_may():
     loss, index = HeldLoss(2, 3), torch.arange(2)
     loss.share.fill_(0.8)

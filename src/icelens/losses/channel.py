@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from icelens import ranks
-from icelens.confidence import Confidence
+from icelens.confidence import Confidence, in_its_dtype
 
 
 class ChannelLoss(nn.Module):
@@ -106,6 +108,11 @@ class ChannelLoss(nn.Module):
             kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed)
         self.flipped.lerp_(flipped / len(labels), share)
         self.stayed.lerp_(kept / len(labels), share)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ChannelLoss:
+        """Follow a move to another device, but no change of dtype: in bfloat16 averages would stand still."""
+        super()._apply(lambda tensor: in_its_dtype(fn, tensor), recurse)  # type: ignore[no-untyped-call]
+        return self
 
     def confidence(self) -> Tensor:
         """The confidence C of every example, (examples,)."""

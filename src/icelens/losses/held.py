@@ -17,17 +17,17 @@ from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduc
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
-_SURE = 1e-6  # the support of a label ends so far from 1; nearer to it float32 is too coarse
+_SURE = 1e-6  # the support of a label stays so far from 0 and 1; nearer to 1 float32 is too coarse
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
 _RECENT = 0.98  # of the confidence, what is read from the support of a label
-_CONTRADICTED = 0.001  # a support below this says no more than that
+_FLOOR = 0.001  # a support below this says no more than that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
 
 class _Notes(NamedTuple):
-    """What is kept of some rows before a visit: leading class, its share of t, how many visits there were."""
+    """What was kept before a visit: leading class and its share of t, by row, and how many visits all had."""
 
     leader: Tensor
     share: Tensor
@@ -37,12 +37,12 @@ class _Notes(NamedTuple):
 class _Batch(NamedTuple):
     """What a step learns from.
 
-    `seen` are predictions, away from 0 and 1, and `own` those of the labels as they are; `believed` is t
+    `seen` are predictions, away from 0 and 1, and `p_y` those of the labels as they are; `believed` is t
     after the step, `v` the logits of C; `usable` says which rows count.
     """
 
     seen: Tensor
-    own: Tensor
+    p_y: Tensor
     labels: Tensor
     rows: Tensor
     usable: Tensor
@@ -64,9 +64,9 @@ class HeldLoss(ChannelLoss):
     against what was believed of it. C remembers all visits and knows where flips go. Late, when the model
     knows most, its recent predictions of the label tell more, but for those below a thousandth: of these the
     least is no more likely wrong than the others. So `confidence` is 0.98·max(e, 0.001) + 0.02·C with e the
-    `support` of the label, which is t_y but that it starts as a mean. All of it is 8 bytes an example. A
-    batch that holds an example twice remembers one of the two visits. Several ranks hand each other their
-    predictions, so that each of them remembers the whole batch.
+    moving average of p_y, which starts as a mean; `support` keeps its logit. All of it is 8 bytes an example,
+    whatever the module is cast to. A batch that holds an example twice remembers one of the two visits.
+    Several ranks hand each other their predictions, so that each of them remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
@@ -82,7 +82,7 @@ class HeldLoss(ChannelLoss):
         classes: K, at least 2.
         hold: weight of the second term with up to ten classes. 3 is that of Liu et al. for CIFAR-10. From 2
             on it outweighs the pull of a wrong label on a model that is sure of another class.
-        decay: of the average t over visits; 0.7 is theirs.
+        decay: of the averages t and e over visits; 0.7 is theirs.
         doubt: the share of contradicted labels from which on all are held; 0 holds all from the first visit
             on, whatever the data says.
         step_size: how far one visit moves a confidence logit.
@@ -149,15 +149,15 @@ class HeldLoss(ChannelLoss):
         whole = wide(logits).softmax(-1)
         p = whole.clamp(_EDGE, 1 - _EDGE)
         with torch.no_grad():
-            own = whole.gather(1, labels[:, None]).squeeze(1)
-            usable = (own >= 0) & movable  # of NaN nothing is remembered
+            p_y = whole.gather(1, labels[:, None]).squeeze(1)
+            usable = (p_y >= 0) & movable  # of NaN nothing is remembered
             seen = p.masked_fill(~usable[:, None], 1 / p.shape[1])
             notes = self._notes(rows)
             believed = self._recalled(seen, notes)
             weight = self._weight(v)
             if learning:
                 believed = self._moved(believed, seen)
-                self._learn(_Batch(seen, own, labels, rows, usable, notes, believed, v))
+                self._learn(_Batch(seen, p_y, labels, rows, usable, notes, believed, v))
         held = torch.log1p(-(believed * p).sum(1).clamp(max=1 - _EDGE))
         losses = F.cross_entropy(wide(logits), labels, reduction="none") + weight * held
         return reduced(losses, self.reduction)
@@ -172,7 +172,7 @@ class HeldLoss(ChannelLoss):
     def confidence_of(self, rows: Tensor) -> Tensor:
         """The same of these rows, (rows,); what was never visited has the confidence that all start with."""
         steps = torch.sigmoid(self.table.read(rows).float())
-        recent = torch.sigmoid(self.support[rows].float()).clamp_min(_CONTRADICTED)
+        recent = torch.sigmoid(self.support[rows].float()).clamp_min(_FLOOR)
         return torch.where(self.share[rows] == 0, steps, torch.lerp(steps, recent, _RECENT))
 
     @torch.no_grad()
@@ -194,24 +194,23 @@ class HeldLoss(ChannelLoss):
         if not len(labels):
             return p
         rows, movable = self.table.rows(index)
-        movable = movable & (live > 0)
+        p_y = p.gather(1, labels[:, None]).squeeze(1)
+        usable = (p_y >= 0) & movable & (live > 0)
         notes = self._notes(rows)
-        rate = torch.where(notes.share == 0, 1.0, live * _LATER)
-        self._follow(p.gather(1, labels[:, None]).squeeze(1), rows, movable, rate)
-        p = p.clamp(_EDGE, 1 - _EDGE)
+        self._follow(p_y, rows, usable, torch.where(notes.share == 0, 1.0, live * _LATER))
+        p = p.nan_to_num(1 / p.shape[1]).clamp(_EDGE, 1 - _EDGE)
         p = p / p.sum(1, keepdim=True)
         t = self._recalled(p, notes)
         t = t + (1 - t.sum(1, keepdim=True)).clamp_min(0) * p  # what early visits left open
         t = torch.lerp(t, p, live * _LATER)
         t = t / t.sum(1, keepdim=True)
-        self._write(*t.max(1), rows, movable)
-        own = t.gather(1, labels[:, None]).squeeze(1).square()
-        other = t.scatter(1, labels[:, None], 0.0).amax(1).square()
-        r = own / (own + other)
+        self._write(*t.max(1), rows, usable)
+        sharp = t.square() / t.square().sum(1, keepdim=True)
+        own = sharp.gather(1, labels[:, None]).squeeze(1)
+        r = own / (own + sharp.scatter(1, labels[:, None], 0.0).amax(1))
         v = self.table.read(rows).float()
         confidence = torch.lerp(torch.sigmoid(v), r.to(v), live * _LATER)
-        self.table.update(rows, torch.logit(confidence, 1e-6) - v, movable)
-        sharp = t.square() / t.square().sum(1, keepdim=True)
+        self.table.update(rows, torch.logit(confidence, 1e-6) - v, usable)
         return torch.lerp(sharp, F.one_hot(labels, t.shape[1]).to(t), confidence[:, None].to(t))
 
     def _learn(self, batch: _Batch) -> None:
@@ -224,16 +223,16 @@ class HeldLoss(ChannelLoss):
 
     def _of_all_ranks(self, batch: _Batch) -> _Batch:
         """The batches of all ranks as one."""
-        rest = [batch.own, batch.labels, batch.rows, batch.usable, torch.ones_like(batch.labels)]
+        rest = [batch.p_y, batch.labels, batch.rows, batch.usable, torch.ones_like(batch.labels)]
         packed = torch.cat([batch.seen.double(), torch.stack([one.double() for one in rest], 1)], 1)
         packed = self.table.of_all_ranks(packed, packed.device)
         packed = _once(packed[packed[:, -1] > 0])
-        seen, own = packed[:, :-5].to(batch.seen), packed[:, -5].to(batch.own)
+        seen, p_y = packed[:, :-5].to(batch.seen), packed[:, -5].to(batch.p_y)
         labels, rows, usable, _ = packed[:, -4:].long().unbind(1)
         notes = self._notes(rows)
         believed = self._moved(self._recalled(seen, notes), seen)
         v = self.table.read(rows).float()
-        return _Batch(seen, own, labels, rows, usable.bool(), notes, believed, v)
+        return _Batch(seen, p_y, labels, rows, usable.bool(), notes, believed, v)
 
     def _notes(self, rows: Tensor) -> _Notes:
         """What is kept of these rows."""
@@ -266,27 +265,26 @@ class HeldLoss(ChannelLoss):
 
     def _remember(self, batch: _Batch) -> None:
         """Let beliefs, the support of labels and what is counted of both follow a batch."""
-        seen, own, labels, rows, usable, notes, believed, _ = batch
+        usable, notes = batch.usable, batch.notes
         known = usable & (notes.share > 0)
-        share, leader = believed.max(1)
-        contradicted, steady = leader != labels, seen.argmax(1) == notes.leader
-        counts = torch.stack([usable, known, usable & contradicted, known & steady]).sum(1)
-        shares = (counts[2:] / counts[:2].clamp_min(1)).to(self.steady)
+        share, leader = batch.believed.max(1)
+        wrong, lasting = usable & (leader != batch.labels), known & (batch.seen.argmax(1) == notes.leader)
+        used, again, wrong, lasting = torch.stack([usable, known, wrong, lasting]).sum(1).unbind()
         rate = (1 / (self.steps + 1)).clamp_min(self.memory)
-        self.contradicted.lerp_(shares[0], rate)
-        self.steady.lerp_(shares[1], rate * (counts[1] > 0))
-        visits = counts[0] / (_VISITS * self.examples_seen).clamp_min(1)
-        self.settled.lerp_(self.steady, visits.clamp(max=1).to(self.settled))
-        rate = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
-        self._follow(own, rows, usable, torch.where(notes.share == 0, 1.0, rate))
-        self.examples_seen += counts[0] - counts[1]
-        self.rows_seen += counts[0]
-        self._write(share, leader, rows, usable)
+        self.contradicted.lerp_(wrong / used.clamp_min(1), rate * (used > 0))
+        self.steady.lerp_(lasting / again.clamp_min(1), rate * (again > 0))
+        visits = used / (_VISITS * self.examples_seen).clamp_min(1)
+        self.settled.lerp_(self.steady, visits.clamp(max=1))
+        newer = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
+        self._follow(batch.p_y, batch.rows, usable, torch.where(notes.share == 0, 1.0, newer))
+        self.examples_seen += used - again
+        self.rows_seen += used
+        self._write(share, leader, batch.rows, usable)
 
-    def _follow(self, own: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
+    def _follow(self, p_y: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
         """Let the support of the labels follow their probabilities, of the rows that may change."""
         before = self.support[rows]
-        after = torch.logit(torch.lerp(torch.sigmoid(before.float()), own.float(), rate.float()), _SURE)
+        after = torch.logit(torch.lerp(torch.sigmoid(before.float()), p_y.float(), rate.float()), _SURE)
         self.support[rows] = torch.where(usable, after.to(before), before)
 
     def _write(self, share: Tensor, leader: Tensor, rows: Tensor, usable: Tensor) -> None:
@@ -296,17 +294,16 @@ class HeldLoss(ChannelLoss):
 
     def _measure(self, batch: _Batch) -> None:
         """Let the confidences of the batch, F and `kept` follow the labels as seen from the beliefs."""
-        _, _, labels, rows, usable, _, believed, v = batch
-        t, confidence = believed / believed.sum(1, keepdim=True), torch.sigmoid(v)
-        own = t.gather(1, labels[:, None]).squeeze(1)
+        labels, kept, confidence = batch.labels, self.kept[batch.labels], torch.sigmoid(batch.v)
+        t = batch.believed / batch.believed.sum(1, keepdim=True)
+        t_y = t.gather(1, labels[:, None]).squeeze(1)
         from_class = t * self.channel.T[labels]
         by_flip = from_class.sum(1)
-        stayed = confidence * own
+        stayed = confidence * t_y
         r = stayed / (stayed + (1 - confidence) * by_flip + 1e-12)
-        self.table.add(rows, self.step_size * (r - confidence), usable)
-        kept = self.kept[labels]
-        counted = usable / (kept * own + (1 - kept) * by_flip + 1e-12)
-        self._count(labels, kept * own * counted, ((1 - kept) * counted)[:, None] * from_class)
+        self.table.add(batch.rows, self.step_size * (r - confidence), batch.usable)
+        counted = batch.usable / (kept * t_y + (1 - kept) * by_flip + 1e-12)
+        self._count(labels, kept * t_y * counted, ((1 - kept) * counted)[:, None] * from_class)
 
 
 def _once(packed: Tensor) -> Tensor:
