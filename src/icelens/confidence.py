@@ -179,7 +179,11 @@ class Confidence(nn.Module):
         if self.fixed_device:
             return self
         for name in ("v", "lowest_index", "highest_index", "arrived"):
-            setattr(self, name, in_its_dtype(fn, getattr(self, name)))
+            tensor = getattr(self, name)
+            # A tensor made under inference_mode, say by a validation before training, could not be updated.
+            with torch.inference_mode(False):
+                moved = fn(tensor)
+                setattr(self, name, moved if moved.dtype == tensor.dtype else tensor.to(moved.device))
         return self
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
@@ -205,14 +209,6 @@ class Confidence(nn.Module):
     def extra_repr(self) -> str:
         """The number of rows, for `print`."""
         return f"examples={self.examples}"
-
-
-def in_its_dtype(fn: Callable[[Tensor], Tensor], tensor: Tensor) -> Tensor:
-    """What a move or cast of a module makes of a tensor, in the dtype that it had."""
-    # A tensor made under inference_mode, say by a validation before training, could not be updated.
-    with torch.inference_mode(False):
-        moved = fn(tensor)
-        return moved if moved.dtype == tensor.dtype else tensor.to(moved.device)
 
 
 def refuse_recomputation() -> None:

@@ -206,8 +206,8 @@ def test_any_floats_will_do(cast, dtype):
     assert held.confidence().isfinite().all()
 
 
-@pytest.mark.parametrize("cast", ["half", "bfloat16", "double"])
-def test_a_cast_leaves_all_that_is_kept_as_it_is(cast):
+@pytest.mark.parametrize("cast", ["half", "bfloat16"])
+def test_a_cast_makes_nothing_coarser_that_is_kept(cast):
     """In bfloat16 s̄ stood still and the hold never came; in float16 visits ended at 65,504 rows."""
     labels, batches = visits(3, 12)
     plain, held = HeldLoss(N, 3), getattr(HeldLoss(N, 3), cast)()

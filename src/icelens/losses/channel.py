@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from icelens import ranks
-from icelens.confidence import Confidence, in_its_dtype
+from icelens.confidence import Confidence
 
 
 class ChannelLoss(nn.Module):
@@ -110,8 +110,15 @@ class ChannelLoss(nn.Module):
         self.stayed.lerp_(kept / len(labels), share)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ChannelLoss:
-        """Follow a move to another device, but no change of dtype: in bfloat16 averages would stand still."""
-        super()._apply(lambda tensor: in_its_dtype(fn, tensor), recurse)  # type: ignore[no-untyped-call]
+        """Follow a move to another device, but no cast to coarser floats: bfloat16 averages stand still."""
+
+        def moved(tensor: Tensor) -> Tensor:
+            after = fn(tensor)
+            if after.is_floating_point() and torch.finfo(after.dtype).eps > torch.finfo(tensor.dtype).eps:
+                return tensor.to(after.device)
+            return after
+
+        super()._apply(moved, recurse)  # type: ignore[no-untyped-call]
         return self
 
     def confidence(self) -> Tensor:

@@ -65,8 +65,8 @@ class HeldLoss(ChannelLoss):
     knows most, its recent predictions of the label tell more, but for those below a thousandth: of these the
     least is no more likely wrong than the others. So `confidence` is 0.98·max(e, 0.001) + 0.02·C with e the
     moving average of p_y, which starts as a mean; `support` keeps its logit. All of it is 8 bytes an example,
-    whatever the module is cast to. A batch that holds an example twice remembers one of the two visits.
-    Several ranks hand each other their predictions, so that each of them remembers the whole batch.
+    and a cast of the module makes none of it coarser. A batch that holds an example twice remembers one of
+    the two visits. Several ranks hand each other their predictions, so that each remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
@@ -271,10 +271,10 @@ class HeldLoss(ChannelLoss):
         wrong, lasting = usable & (leader != batch.labels), known & (batch.seen.argmax(1) == notes.leader)
         used, again, wrong, lasting = torch.stack([usable, known, wrong, lasting]).sum(1).unbind()
         rate = (1 / (self.steps + 1)).clamp_min(self.memory)
-        self.contradicted.lerp_(wrong / used.clamp_min(1), rate * (used > 0))
-        self.steady.lerp_(lasting / again.clamp_min(1), rate * (again > 0))
+        self.contradicted.lerp_((wrong / used.clamp_min(1)).to(rate), rate * (used > 0))
+        self.steady.lerp_((lasting / again.clamp_min(1)).to(rate), rate * (again > 0))
         visits = used / (_VISITS * self.examples_seen).clamp_min(1)
-        self.settled.lerp_(self.steady, visits.clamp(max=1))
+        self.settled.lerp_(self.steady, visits.clamp(max=1).to(rate))
         newer = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
         self._follow(batch.p_y, batch.rows, usable, torch.where(notes.share == 0, 1.0, newer))
         self.examples_seen += used - again
