@@ -35,7 +35,10 @@ def write_svhn(root):
         savemat(folder / f"{part}_32x32.mat", {"X": pixels[..., rows], "y": classes[rows]})
 
 
-@pytest.mark.parametrize(("data", "write"), [("kmnist", write_kmnist), ("svhn", write_svhn)])
+@pytest.mark.parametrize(
+    ("data", "write"),
+    [("kmnist", write_kmnist), pytest.param("svhn", write_svhn, marks=pytest.mark.slow)],
+)
 def test_table_1_runs_from_the_published_files(data, write, tmp_path):
     write(tmp_path)
     experiment = read_experiment(f"table1-{data}")

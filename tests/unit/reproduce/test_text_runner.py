@@ -108,6 +108,7 @@ def test_a_record_of_other_settings_is_refused(tmp_path, encoder):
         is_finished(done)
 
 
+@pytest.mark.slow
 def test_several_processes_give_what_one_gives(tmp_path, encoder):
     write_task(tmp_path, "cola")
     for jobs in (1, 2):
