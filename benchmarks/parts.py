@@ -53,7 +53,7 @@ PARTS: dict[str, dict[str, Part]] = {
         "ICE-HELD": Part("ice_held"),
         "no second term: cross entropy": Part("cross_entropy"),
         "all K numbers of belief: ELR": Part("elr"),
-        # Nothing is held before a second visit, in either.
+        # But for the first pass, in which nothing is known yet that could last.
         "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
         "never lets go": Part("ice_held", settings={"doubt": 1e-9}),
         "does not wait, never lets go": Part("ice_held", settings={"doubt": 0.0}),
@@ -88,9 +88,11 @@ def main() -> None:
     cases = arguments.cases or DEFAULT_CASES[arguments.form]
     if unfit := [case for case in cases if arguments.form == PLUS and not ALL[case].plus]:
         parser.error(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
-    parts = [part for word in arguments.parts or [""] for part in named(word, list(PARTS[arguments.form]))]
-    if not parts:
-        parser.error(f"no part begins with {arguments.parts}; parts are {', '.join(PARTS[arguments.form])}")
+    all_parts = list(PARTS[arguments.form])
+    for word in arguments.parts or []:
+        if not named(word, all_parts):
+            parser.error(f"no part begins with '{word}'; parts are {'; '.join(all_parts)}")
+    parts = [part for word in arguments.parts or [""] for part in named(word, all_parts)]
     if not arguments.show:
         wanted = [(case, part, seed) for seed in range(arguments.seeds) for case in cases for part in parts]
         jobs = [(arguments, *trial) for trial in wanted if not find_record(arguments, *trial).exists()]
