@@ -2,6 +2,7 @@
 
     python benchmarks/parts.py ice_held --root data --at-once 2          # CPU: 2 minutes a trial
     python benchmarks/parts.py ice_plus --root data --device cuda --seeds 1
+    python benchmarks/parts.py ice_plus --device cuda --set refine=50 --results results/parts_short
     python benchmarks/parts.py ice_held --show
 
 ICE-HELD is taken apart with an MLP that learns its labels by heart, ICE+ on CIFAR-10N with ResNet-18. One
@@ -23,7 +24,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from robust import PLUS, Place, run_one
+from robust import PLUS, Place, read_changes, run_one
 from robust_cases import ALL, BY_HEART
 
 from icelens.losses import held
@@ -55,6 +56,7 @@ PARTS: dict[str, dict[str, Part]] = {
         "all K numbers of belief: ELR": Part("elr"),
         # But for the first pass, in which nothing is known yet that could last.
         "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
+        "holds firm beliefs no harder": Part("ice_held", instead={"_FIRMER": 0.0}),
         "never lets go": Part("ice_held", settings={"doubt": 1e-9}),
         "does not wait, never lets go": Part("ice_held", settings={"doubt": 0.0}),
     },
@@ -83,8 +85,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=1, help="trials that share the device")
     parser.add_argument("--device", default="auto")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings to change")
     parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
     arguments = parser.parse_args()
+    arguments.changes = read_changes(arguments.set)
     cases = arguments.cases or DEFAULT_CASES[arguments.form]
     if unfit := [case for case in cases if arguments.form == PLUS and not ALL[case].plus]:
         parser.error(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
@@ -121,8 +125,8 @@ def named(word: str, parts: list[str]) -> list[str]:
 def place_of(arguments: argparse.Namespace, case: str, part: str) -> Place:
     """Where the records of a part are, what is changed in its recipe, and that they say so."""
     found = PARTS[arguments.form][part]
-    changes: dict[str, Any] = {"loss_settings": found.settings} if found.settings else {}
-    changes |= {"iterations": steps_of_both(case)} if found.longer else {}
+    changes = {**arguments.changes, **({"loss_settings": found.settings} if found.settings else {})}
+    changes |= {"iterations": steps_of_both(case, arguments.changes), "refine": 0.0} if found.longer else {}
     folder = arguments.results / "".join(letter if letter.isalnum() else "_" for letter in part)
     said = {
         "part": part,
@@ -135,14 +139,14 @@ def find_record(arguments: argparse.Namespace, case: str, part: str, seed: int) 
     """The file of a trial."""
     found = PARTS[arguments.form][part]
     whole = WHOLE / f"{case}-{found.method}-{seed}.json"
-    if found == Part(found.method) and whole.exists():
+    if found == Part(found.method) and whole.exists() and not arguments.changes:
         return whole
     return place_of(arguments, case, part).record(case, found.method, seed)
 
 
-def steps_of_both(case: str) -> int:
+def steps_of_both(case: str, changes: dict[str, Any]) -> int:
     """Of both stages together, on the 50,000 images of CIFAR."""
-    plus, batch = ALL[case].plus, ALL[case].settings["batch_size"]
+    plus, batch = {**ALL[case].plus, **changes}, ALL[case].settings["batch_size"]
     return int(plus["iterations"] + math.ceil(plus["refine"] * math.ceil(50_000 / batch)))
 
 

@@ -77,9 +77,7 @@ def main() -> None:
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings to change")
     parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
     arguments = parser.parse_args()
-    changes = dict(change.split("=", 1) for change in arguments.set)
-    changes = {name: json.loads(value) for name, value in changes.items()}
-    place = Place(arguments.root, arguments.results, arguments.device, changes)
+    place = Place(arguments.root, arguments.results, arguments.device, read_changes(arguments.set))
     unfit = [case for case in arguments.cases if not CASES[case].plus]
     if PLUS in arguments.methods and unfit:
         print(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
@@ -90,6 +88,11 @@ def main() -> None:
         ):
             print(f"{number} of {len(jobs)}: {case} {method} {seed}", flush=True)
     print("\n".join(table(arguments, place)))
+
+
+def read_changes(words: list[str]) -> dict[str, Any]:
+    """Settings to change, each as KEY=VALUE with the value in JSON."""
+    return {name: json.loads(value) for name, value in (word.split("=", 1) for word in words)}
 
 
 def missing(arguments: argparse.Namespace, place: Place) -> Iterator[Job]:

@@ -255,18 +255,18 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
         losses, moves, moved, remained = [], [], [[0.0] * k for _ in range(k)], [0.0] * k
         for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
             c = 1 / (1 + math.exp(-v[i]))
-            weight = strongest * settled * (everyone + (1 - everyone) * (1 - c))
+            held = everyone + (1 - everyone) * (1 - c)
+            weight = strongest * settled * held * (1 + 2 * seen["contradicted"] ** 4 * share[i])
             inner = min(sum(t_a * p_a for t_a, p_a in zip(t, p, strict=True)), 1 - 1e-4)
             losses.append(-log_softmax(z)[y] + weight * math.log(1 - inner))
             believed = [t_a / sum(t) for t_a in t]
             by_flip = [t_a * channel(a, y) for a, t_a in enumerate(believed)]
             r = c * believed[y] / (c * believed[y] + (1 - c) * sum(by_flip) + 1e-12)
             moves.append(settings["step_size"] * (r - c))
-            right = kept(y)
-            q = right * believed[y] + (1 - right) * sum(by_flip) + 1e-12
-            remained[y] += right * believed[y] / q / len(labels)
+            q = kept(y) * believed[y] + (1 - kept(y)) * sum(by_flip) + 1e-12
+            remained[y] += kept(y) * believed[y] / q / len(labels)
             for a in range(k):
-                moved[a][y] += (1 - right) / q * by_flip[a] / len(labels)
+                moved[a][y] += (1 - kept(y)) / q * by_flip[a] / len(labels)
         leading = [max(range(k), key=lambda a, t=t: t[a]) for t in averages]
         wrong = sum(a != y for a, y in zip(leading, labels, strict=True)) / len(labels)
         rate = max(0.02, 1 / (seen["steps"] + 1))

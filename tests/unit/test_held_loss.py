@@ -124,8 +124,8 @@ def test_the_second_term_pulls_with_what_was_believed_held_fixed():
 
 def test_more_classes_are_held_harder():
     few, many = HeldLoss(1, 2, doubt=0.0), HeldLoss(1, 100, doubt=0.0)
-    assert few._weight(few.table.v).item() == pytest.approx(3.0)
-    assert many._weight(many.table.v).item() == pytest.approx(6.0)
+    assert few._weight(few.table.v, few.share).item() == pytest.approx(3.0)
+    assert many._weight(many.table.v, many.share).item() == pytest.approx(6.0)
 
 
 def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts():
@@ -136,7 +136,7 @@ def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts
     for _ in range(200):
         held((8.0 * F.one_hot(true, classes)).requires_grad_(), labels, index)
     assert held.contradicted.item() == pytest.approx(0.02, abs=0.005)
-    weight = held._weight(held.table.v)
+    weight = held._weight(held.table.v, held.share)
     assert weight[:8].min() > 2.5
     assert weight[8:].max() < 0.3
 
@@ -147,7 +147,7 @@ def test_all_are_held_if_more_than_a_twentieth_of_the_labels_are_contradicted(co
     held.contradicted.fill_(contradicted)
     held.steady.fill_(0.6)
     held.settled.fill_(0.6)
-    assert held._weight(held.table().logit()).item() == pytest.approx(weight, abs=0.01)
+    assert held._weight(held.table().logit(), held.share).item() == pytest.approx(weight, abs=0.01)
 
 
 @pytest.mark.parametrize(("lasting", "held_by"), [(0.0, 0.0), (0.3, 1.0), (1.0, 1.0)])
@@ -159,7 +159,21 @@ def test_beliefs_are_held_if_any_last_and_no_more_than_before(lasting, held_by):
     for visit in range(200):
         shown = torch.where(index < lasting * N, index, visit + index) % classes
         held((8.0 * F.one_hot(shown, classes)).requires_grad_(), labels, index)
-    assert held._weight(held.table.v).mean().item() == pytest.approx(3 * held_by, abs=0.2)
+    unsure = torch.zeros(N)
+    assert held._weight(held.table.v, unsure).mean().item() == pytest.approx(3 * held_by, abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("contradicted", "share", "weight"),
+    [(0.8, 1.0, 5.46), (0.8, 0.5, 4.23), (0.8, 0.0, 3.0), (0.4, 1.0, 3.15)],
+)
+def test_firm_beliefs_are_held_harder_where_most_labels_are_contradicted(contradicted, share, weight):
+    held = HeldLoss(1, 10)
+    held.contradicted.fill_(contradicted)
+    held.steady.fill_(0.6)
+    held.settled.fill_(0.6)
+    assert held._weight(held.table.v, torch.tensor([share])).item() == pytest.approx(weight, abs=0.01)
+    assert HeldLoss(1, 10, doubt=0.0)._weight(held.table.v, torch.tensor([share])).item() == 3
 
 
 def test_the_hold_waits_until_beliefs_last_no_longer_than_before():
@@ -172,7 +186,7 @@ def test_the_hold_waits_until_beliefs_last_no_longer_than_before():
             changing = (index + 7 * (index // 20)) % 20 >= 2 * visit
             shown = torch.where(changing, index + visit, index) % classes
             held((6.0 * F.one_hot(shown, classes)).requires_grad_(), labels[index], index)
-        weights.append(held._weight(held.table.v).max().item())
+        weights.append(held._weight(held.table.v, held.share).max().item())
     assert max(weights[:8]) < 1
     assert weights[8:] == sorted(weights[8:])
     assert weights[-1] > 2.7
@@ -351,6 +365,6 @@ def test_the_guard_stays_shut_where_flips_have_a_direction():
             optimizer.zero_grad()
             held(model(x[index]), labels[index], index).backward()
             optimizer.step()
-    assert held._weight(held.table.v).min() > 2.8
+    assert held._weight(held.table.v, held.share).min() > 2.8
     assert (model(x).argmax(1)[moved] == right[moved]).float().mean() > 0.9
     assert ((held.confidence() < 0.5) == moved).float().mean() > 0.9

@@ -21,6 +21,7 @@ _SURE = 1e-6  # the support of a label stays so far from 0 and 1; nearer to 1 fl
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
+_FIRMER = 2.0  # how much harder a firm belief is held where all labels are contradicted
 _RECENT = 0.98  # of the confidence, what is read from the support of a label
 _FLOOR = 0.001  # a support below this says no more than that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
@@ -70,12 +71,13 @@ class HeldLoss(ChannelLoss):
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
-    average of s over two visits of every example or so, and m = max(1, log10 K), the weight is
-    w = m · hold · min[1, 1.03 s̄ / s]^(8m) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
+    average of s over two visits of every example or so, and k = max(1, log10 K), the weight is
+    w = k · hold · min[1, 1.03 s̄ / s]^(8k) · (1 + 2 d⁴ t_m) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
     A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s
-    hardly grows. And where few labels are contradicted, only the doubtful ones are held back; the loss of the
-    others is cross entropy. d counts what is hard to learn too, so it errs towards holding, which costs less
-    than wrong labels that are learned.
+    hardly grows. Where most labels are contradicted, firm beliefs, those with a large share t_m of the
+    leading class, are held harder: so many wrong labels would outweigh them. And where few are, only the
+    doubtful ones are held back; the loss of the others is cross entropy. d counts what is hard to learn too,
+    so it errs towards holding, which costs less than wrong labels that are learned.
 
     Args:
         examples: the number of training examples.
@@ -154,7 +156,7 @@ class HeldLoss(ChannelLoss):
             seen = p.masked_fill(~usable[:, None], 1 / p.shape[1])
             notes = self._notes(rows)
             believed = self._recalled(seen, notes)
-            weight = self._weight(v)
+            weight = self._weight(v, notes.share)
             if learning:
                 believed = self._moved(believed, seen)
                 self._learn(_Batch(seen, p_y, labels, rows, usable, notes, believed, v))
@@ -254,14 +256,15 @@ class HeldLoss(ChannelLoss):
         visits: Tensor = self.rows_seen // self.examples_seen.clamp_min(1)
         return visits.double()
 
-    def _weight(self, v: Tensor) -> Tensor:
-        """w of examples with these confidence logits."""
+    def _weight(self, v: Tensor, share: Tensor) -> Tensor:
+        """w of examples with these confidence logits and shares of the leading class."""
         many = max(1.0, math.log10(len(self.stayed)))
         if not self.doubt:
             return torch.full_like(v, many * self.hold)
         everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
         settled = (_SLACK * self.settled / self.steady.clamp_min(1e-6)).clamp(max=1) ** (_STEEP * many)
-        return many * self.hold * settled * (1 - (1 - everyone) * torch.sigmoid(v))
+        firmer = 1 + _FIRMER * self.contradicted**4 * share.to(v)
+        return many * self.hold * settled * firmer * (1 - (1 - everyone) * torch.sigmoid(v))
 
     def _remember(self, batch: _Batch) -> None:
         """Let beliefs, the support of labels and what is counted of both follow a batch."""
