@@ -256,7 +256,7 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
         for z, p, t, y, i in zip(outputs, clamped, averages, labels, index, strict=True):
             c = 1 / (1 + math.exp(-v[i]))
             held = everyone + (1 - everyone) * (1 - c)
-            weight = strongest * settled * held * (1 + 2 * seen["contradicted"] ** 4 * share[i])
+            weight = strongest * settled * held * (1 + 2 * (seen["contradicted"] * share[i]) ** 4)
             inner = min(sum(t_a * p_a for t_a, p_a in zip(t, p, strict=True)), 1 - 1e-4)
             losses.append(-log_softmax(z)[y] + weight * math.log(1 - inner))
             believed = [t_a / sum(t) for t_a in t]

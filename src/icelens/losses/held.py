@@ -22,7 +22,8 @@ _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goe
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
 _FIRMER = 2.0  # how much harder a firm belief is held where all labels are contradicted
-_RECENT = 0.98  # of the confidence, what is read from the support of a label
+_RECENT = 0.98  # of the confidence at most, what is read from the support of a label
+_LASTING = 0.5  # of the confidence, what is read from all visits where all labels are contradicted
 _FLOOR = 0.001  # a support below this says no more than that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
@@ -64,15 +65,17 @@ class HeldLoss(ChannelLoss):
     C, `kept` and F are those of `ChannelLoss` with t in the place of p: the label of an example is measured
     against what was believed of it. C remembers all visits and knows where flips go. Late, when the model
     knows most, its recent predictions of the label tell more, but for those below a thousandth: of these the
-    least is no more likely wrong than the others. So `confidence` is 0.98·max(e, 0.001) + 0.02·C with e the
-    moving average of p_y, which starts as a mean; `support` keeps its logit. All of it is 8 bytes an example,
-    and a cast of the module makes none of it coarser. A batch that holds an example twice remembers one of
-    the two visits. Several ranks hand each other their predictions, so that each remembers the whole batch.
+    least is no more likely wrong than the others. So `confidence` is (1 − κ)·max(e, 0.001) + κ·C with e the
+    moving average of p_y, which starts as a mean; `support` keeps its logit. κ is 0.02, or d⁴/2 if that is
+    more, with d as below: where most labels are wrong, what a model says of one changes from visit to visit.
+    All of it is 8 bytes an example, and a cast of the module makes none of it coarser. A batch that holds an
+    example twice remembers one of the two visits. Several ranks hand each other their predictions, so that
+    each remembers the whole batch.
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
     average of s over two visits of every example or so, and k = max(1, log10 K), the weight is
-    w = k · hold · min[1, 1.03 s̄ / s]^(8k) · (1 + 2 d⁴ t_m) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
+    w = k · hold · min[1, 1.03 s̄ / s]^(8k) · (1 + 2 (d t_m)⁴) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
     A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s
     hardly grows. Where most labels are contradicted, firm beliefs, those with a large share t_m of the
     leading class, are held harder: so many wrong labels would outweigh them. And where few are, only the
@@ -175,7 +178,8 @@ class HeldLoss(ChannelLoss):
         """The same of these rows, (rows,); what was never visited has the confidence that all start with."""
         steps = torch.sigmoid(self.table.read(rows).float())
         recent = torch.sigmoid(self.support[rows].float()).clamp_min(_FLOOR)
-        return torch.where(self.share[rows] == 0, steps, torch.lerp(steps, recent, _RECENT))
+        late = (1 - _LASTING * self.contradicted**4).clamp(max=_RECENT)
+        return torch.where(self.share[rows] == 0, steps, torch.lerp(steps, recent, late))
 
     @torch.no_grad()
     def targets(self, p: Tensor, labels: Tensor, index: Tensor, *, live: Tensor) -> Tensor:
@@ -263,7 +267,7 @@ class HeldLoss(ChannelLoss):
             return torch.full_like(v, many * self.hold)
         everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
         settled = (_SLACK * self.settled / self.steady.clamp_min(1e-6)).clamp(max=1) ** (_STEEP * many)
-        firmer = 1 + _FIRMER * self.contradicted**4 * share.to(v)
+        firmer = 1 + _FIRMER * (self.contradicted * share.to(v)) ** 4
         return many * self.hold * settled * firmer * (1 - (1 - everyone) * torch.sigmoid(v))
 
     def _remember(self, batch: _Batch) -> None:
