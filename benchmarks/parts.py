@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from robust import PLUS, Place, read_changes, run_one
+from robust import PLUS, Place, add_set, read_changes, run_one
 from robust_cases import ALL, BY_HEART
 
 from icelens.losses import held
@@ -85,10 +85,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=1, help="trials that share the device")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings to change")
+    add_set(parser)
     parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
     arguments = parser.parse_args()
-    arguments.changes = read_changes(arguments.set)
+    arguments.changes = read_changes(parser, arguments)
     cases = arguments.cases or DEFAULT_CASES[arguments.form]
     if unfit := [case for case in cases if arguments.form == PLUS and not ALL[case].plus]:
         parser.error(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
@@ -125,7 +125,8 @@ def named(word: str, parts: list[str]) -> list[str]:
 def place_of(arguments: argparse.Namespace, case: str, part: str) -> Place:
     """Where the records of a part are, what is changed in its recipe, and that they say so."""
     found = PARTS[arguments.form][part]
-    changes = {**arguments.changes, **({"loss_settings": found.settings} if found.settings else {})}
+    settings = {**arguments.changes.get("loss_settings", {}), **found.settings}
+    changes = {**arguments.changes, **({"loss_settings": settings} if settings else {})}
     changes |= {"iterations": steps_of_both(case, arguments.changes), "refine": 0.0} if found.longer else {}
     folder = arguments.results / "".join(letter if letter.isalnum() else "_" for letter in part)
     said = {
@@ -146,8 +147,9 @@ def find_record(arguments: argparse.Namespace, case: str, part: str, seed: int) 
 
 def steps_of_both(case: str, changes: dict[str, Any]) -> int:
     """Of both stages together, on the 50,000 images of CIFAR."""
-    plus, batch = {**ALL[case].plus, **changes}, ALL[case].settings["batch_size"]
-    return int(plus["iterations"] + math.ceil(plus["refine"] * math.ceil(50_000 / batch)))
+    settings = {**ALL[case].settings, **ALL[case].plus, **changes}
+    second = math.ceil(settings["refine"] * math.ceil(50_000 / settings["batch_size"]))
+    return int(settings["iterations"] + second)
 
 
 def table(arguments: argparse.Namespace, case: str, parts: list[str]) -> Iterator[str]:

@@ -43,6 +43,7 @@ SETTINGS = {
     ("elr", "cifar100"): {"strength": 7.0, "beta": 0.9},
     ("sop", "cifar100"): {"step_u": 1 / 128},
 }
+TOLD = ("data", "loss", "seed", "root", "device")  # settings that case, method, seed and place tell
 PLUS = "ice_plus"  # ice_held, and then a second stage
 
 Job = tuple[str, str, int, "Place"]
@@ -74,10 +75,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=1, help="trials that share the device")
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings to change")
+    add_set(parser)
     parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
     arguments = parser.parse_args()
-    place = Place(arguments.root, arguments.results, arguments.device, read_changes(arguments.set))
+    place = Place(arguments.root, arguments.results, arguments.device, read_changes(parser, arguments))
     unfit = [case for case in arguments.cases if not CASES[case].plus]
     if PLUS in arguments.methods and unfit:
         print(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
@@ -90,9 +91,30 @@ def main() -> None:
     print("\n".join(table(arguments, place)))
 
 
-def read_changes(words: list[str]) -> dict[str, Any]:
-    """Settings to change, each as KEY=VALUE with the value in JSON."""
-    return {name: json.loads(value) for name, value in (word.split("=", 1) for word in words)}
+def add_set(parser: argparse.ArgumentParser) -> None:
+    """The option that changes settings of all trials."""
+    what = "settings to change, values as in JSON; the records go to a folder of their own (--results)"
+    parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", help=what)
+
+
+def read_changes(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings to change by their names.
+
+    A record is found by case, method and seed alone, so what these say cannot be changed, and changed trials
+    may not lie beside others.
+    """
+    changes = {}
+    for word in arguments.set:
+        name, _, value = word.partition("=")
+        if name in TOLD:
+            parser.error(f"--set {word}: '{name}' is told by another option")
+        try:
+            changes[name] = json.loads(value)
+        except json.JSONDecodeError:
+            parser.error(f"""--set {word}: should read KEY=VALUE, such as refine=50 or 'optimizer="adam"'""")
+    if changes and arguments.results == parser.get_default("results"):
+        parser.error(f"--set makes other trials than those in {arguments.results}; give them --results")
+    return changes
 
 
 def missing(arguments: argparse.Namespace, place: Place) -> Iterator[Job]:

@@ -66,6 +66,7 @@ def by_one_process(folder, iterations):
     return run_recipe(Recipe(**RECIPE, iterations=iterations), folder).examples()
 
 
+@pytest.mark.slow
 def test_a_dropped_rank_is_restarted_and_the_run_goes_on(tmp_path):
     (tmp_path / "script.py").write_text(KILLS_ITSELF)
     settings = ["train", *SETTINGS, "iterations=40", "--out", "run"]

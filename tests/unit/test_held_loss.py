@@ -191,6 +191,7 @@ def test_the_hold_waits_until_beliefs_last_no_longer_than_before():
             shown = torch.where(changing, index + visit, index) % classes
             held((6.0 * F.one_hot(shown, classes)).requires_grad_(), labels[index], index)
         weights.append(held._weight(held.table.v, torch.zeros(rows)).max().item())
+        assert (held._weight(held.table.v, held.share) >= weights[-1]).all()
     assert max(weights[:8]) < 1
     assert weights[8:] == sorted(weights[8:])
     assert weights[-1] > 2.7

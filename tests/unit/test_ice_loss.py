@@ -313,6 +313,7 @@ def agree_over_steps(
         torch.testing.assert_close(twin.table.v, eager.table.v)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs a C++ compiler")
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # torch's own, while it imports inductor
 def test_compiled_by_inductor_it_is_the_same():

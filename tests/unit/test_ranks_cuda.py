@@ -77,7 +77,8 @@ def test_a_recipe_over_two_ranks_is_that_of_one_process(recipe, tmp_path):
     recipe = replace(recipe, device="cuda")
     expected = trained(tmp_path / "one", recipe)
     results = run(trained, 2, tmp_path, tmp_path / "two", recipe)
-    check(on_cpu(results), on_cpu([expected])[0])
+    # Over ranks a GPU adds in another order: what is kept in 16 bits may be rounded the other way.
+    check(on_cpu(results), on_cpu([expected])[0], rounding=2**-10)
 
 
 def on_cpu(results):

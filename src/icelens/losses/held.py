@@ -21,9 +21,9 @@ _SURE = 1e-6  # the support of a label stays so far from 0 and 1; nearer to 1 fl
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
-_FIRMER = 2.0  # how much harder a firm belief is held where all labels are contradicted
-_RECENT = 0.98  # of the confidence at most, what is read from the support of a label
-_LASTING = 0.5  # of the confidence, what is read from all visits where all labels are contradicted
+_FIRMER = 2.0  # what is added to a hold of 1 for a firm belief where all labels are contradicted
+_LASTING = 0.02  # of the confidence at least, what is read from all visits
+_MOSTLY = 0.5  # the same where all labels are contradicted
 _FLOOR = 0.001  # a support below this says no more than that
 _LATER = 0.1  # how far a visit in a second stage moves what is believed and trusted
 
@@ -78,9 +78,10 @@ class HeldLoss(ChannelLoss):
     w = k · hold · min[1, 1.03 s̄ / s]^(8k) · (1 + 2 (d t_m)⁴) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
     A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s
     hardly grows. Where most labels are contradicted, firm beliefs, those with a large share t_m of the
-    leading class, are held harder: so many wrong labels would outweigh them. And where few are, only the
-    doubtful ones are held back; the loss of the others is cross entropy. d counts what is hard to learn too,
-    so it errs towards holding, which costs less than wrong labels that are learned.
+    leading class before this visit, are held harder: so many wrong labels would outweigh them. And where few
+    labels are contradicted, only the doubtful ones are held back; the loss of the others is cross entropy. d
+    counts what is hard to learn too, so it errs towards holding, which costs less than wrong labels that are
+    learned.
 
     Args:
         examples: the number of training examples.
@@ -88,8 +89,8 @@ class HeldLoss(ChannelLoss):
         hold: weight of the second term with up to ten classes. 3 is that of Liu et al. for CIFAR-10. From 2
             on it outweighs the pull of a wrong label on a model that is sure of another class.
         decay: of the averages t and e over visits; 0.7 is theirs.
-        doubt: the share of contradicted labels from which on all are held; 0 holds all from the first visit
-            on, whatever the data says.
+        doubt: the share of contradicted labels from which on all are held; 0 holds all by k · hold from the
+            first visit on, whatever the data says.
         step_size: how far one visit moves a confidence logit.
         reduction: "mean", "sum" or "none".
         capacity: with several ranks, the largest batch of one rank. None: that of the first step.
@@ -178,8 +179,8 @@ class HeldLoss(ChannelLoss):
         """The same of these rows, (rows,); what was never visited has the confidence that all start with."""
         steps = torch.sigmoid(self.table.read(rows).float())
         recent = torch.sigmoid(self.support[rows].float()).clamp_min(_FLOOR)
-        late = (1 - _LASTING * self.contradicted**4).clamp(max=_RECENT)
-        return torch.where(self.share[rows] == 0, steps, torch.lerp(steps, recent, late))
+        lasting = (_MOSTLY * self.contradicted**4).clamp_min(_LASTING).to(steps)
+        return torch.where(self.share[rows] == 0, steps, torch.lerp(recent, steps, lasting))
 
     @torch.no_grad()
     def targets(self, p: Tensor, labels: Tensor, index: Tensor, *, live: Tensor) -> Tensor:

@@ -61,14 +61,14 @@ ASKED = [
 @pytest.mark.parametrize(("reordered", "few"), [(False, 1000), (True, 1000), (False, 10), (True, 10)])
 def test_every_filter_lists_what_it_says_in_order(tmp_path, monkeypatch, reordered, few):
     monkeypatch.setattr("icelens.review.filters.FEW", few)
-    data = texts(200)
+    data = texts(100)
     store, table = opened(tmp_path, data)
     order = np.argsort(table["trust"].to_numpy(), kind="stable")
     if reordered:
-        head = np.random.default_rng(1).permutation(order[:150])
-        store.set_order(head, np.linspace(0, 1, 150))
-        order = np.concatenate([head, order[150:]])
-    said = {int(row): ("keep", "relabel", "drop", "unsure")[row % 4] for row in order[:120:2]}
+        head = np.random.default_rng(1).permutation(order[:75])
+        store.set_order(head, np.linspace(0, 1, 75))
+        order = np.concatenate([head, order[75:]])
+    said = {int(row): ("keep", "relabel", "drop", "unsure")[row % 4] for row in order[:60:2]}
     said = {row: "keep" if v == "relabel" and table["label"][row] == "owl" else v for row, v in said.items()}
     for row, verdict in said.items():
         judge(store, row, verdict, "owl" if verdict == "relabel" else None)

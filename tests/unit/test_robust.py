@@ -1,0 +1,66 @@
+"""The benchmarks of ICE-HELD: settings that are changed, and where the records of such trials are."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import parts
+from robust import add_set, read_changes
+
+
+def asked(*words, results="results/robust"):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--results", type=Path, default=Path("results/robust"))
+    add_set(parser)
+    return read_changes(parser, parser.parse_args(["--results", results, *words]))
+
+
+def test_settings_are_changed_by_name_with_values_as_in_json():
+    words = ("--set", "refine=50", 'optimizer="adam"', "--set", "compiled=false")
+    assert asked(*words, results="other") == {"refine": 50, "optimizer": "adam", "compiled": False}
+    assert asked() == {}
+
+
+@pytest.mark.parametrize(
+    ("word", "results", "said"),
+    [
+        ("refine=50", "results/robust", "give them --results"),
+        ("refine", "other", "should read KEY=VALUE"),
+        ("optimizer=adam", "other", "should read KEY=VALUE"),
+        ("seed=5", "other", "'seed' is told by another option"),
+    ],
+)
+def test_what_would_make_a_record_untrue_is_refused(word, results, said, capsys):
+    with pytest.raises(SystemExit):
+        asked("--set", word, results=results)
+    assert said in capsys.readouterr().err
+
+
+def test_a_part_keeps_what_is_changed_and_as_many_steps_are_those_of_both_stages(tmp_path):
+    changes = {"refine": 2, "batch_size": 500, "loss_settings": {"hold": 4.0}}
+    arguments = argparse.Namespace(
+        form="ice_held", root=tmp_path, results=tmp_path, device="cpu", changes=changes
+    )
+    place = parts.place_of(arguments, "cifar10n-worst", "never lets go")
+    assert place.changes == {**changes, "loss_settings": {"hold": 4.0, "doubt": 1e-9}}
+    arguments.form = parts.PLUS
+    longer = parts.place_of(arguments, "cifar10n-worst", "no second stage, as many steps of ICE-HELD")
+    assert (longer.changes["iterations"], longer.changes["refine"]) == (3000 + 2 * 100, 0.0)
+
+
+def test_a_record_of_the_panel_stands_for_the_whole_method_unless_something_is_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts, "WHOLE", tmp_path / "panel")
+    record = tmp_path / "panel" / "cifar10n-worst-ice_plus-0.json"
+    record.parent.mkdir()
+    record.write_text("{}")
+    arguments = argparse.Namespace(
+        form=parts.PLUS, root=tmp_path, results=tmp_path / "parts", device="cpu", changes={}
+    )
+    assert parts.find_record(arguments, "cifar10n-worst", "ICE+", 0) == record
+    assert parts.find_record(arguments, "cifar10n-worst", "beliefs never move", 0) != record
+    arguments.changes = {"refine": 50}
+    assert parts.find_record(arguments, "cifar10n-worst", "ICE+", 0).parent == tmp_path / "parts" / "ICE_"
