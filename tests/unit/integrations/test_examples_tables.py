@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
@@ -26,6 +28,7 @@ def test_sklearn_digits():
     assert held > 80
 
 
+@pytest.mark.slow
 def test_cleanlab_datalab():
     text = printed(EXAMPLES / "cleanlab_datalab.py")
     theirs, mine = (float(value) for value in re.findall(r"average precision ([\d.]+)", text))
