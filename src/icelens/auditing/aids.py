@@ -34,7 +34,7 @@ class Aids:
         label: (S,), the given class.
         guess: (S,).
         trust: (S,).
-        confidence: (S,), C.
+        confidence: (S,), that of the audit.
         p_label: (S,), the probability of the given class.
         p_guess: (S,).
     """

@@ -128,9 +128,8 @@ def judge(data: Labelled, whole: Fit, honest: Honest | None, *, seed: int = 0) -
 def _evidence(data: Labelled, whole: Fit, honest: Honest | None) -> tuple[Evidence, Fit]:
     """What labels are judged by, and the run with log p of its end or of its course, whichever tells more."""
     if honest is None:
-        evidence = held_evidence(whole.log_p, _confidence(whole), data.labels)
-    else:
-        evidence = honest_evidence(honest, data.labels)
+        return held_evidence(whole.log_p, _confidence(whole), data.labels), whole
+    evidence = honest_evidence(honest, data.labels)
     if whole.visited is None:
         return evidence, whole
     readings = [whole.log_p, whole.visited]
@@ -147,10 +146,7 @@ def _judged(
     budget: int | None = None,
     about: dict[str, Any] | None = None,
 ) -> Audit:
-    known, right = evidence.rows, evidence.right
-    score = suspicion_score(whole.log_p, data.labels, evidence.noise)
-    score = with_confidence(score, _confidence(whole), known, right)
-    trust = trust_of(score, known, right)
+    trust = trust_of(_score(data, whole, evidence), evidence.rows, evidence.right)
     contradicted = int((whole.log_p.argmax(1) != data.labels).sum())
     issues = issues_of(trust, contradicted)
     examples = _examples(data, _blended(whole, evidence), _confidence(whole), trust, issues)
@@ -164,11 +160,19 @@ def _judged(
         about={
             **(about or {}),
             **_found(evidence.noise, data),
-            "held": not evidence.resampled,
+            "held": evidence.held,
             "contradicted": contradicted,
             "explained": [round(share * len(data), 1) for share in evidence.span],
         },
     )
+
+
+def _score(data: Labelled, whole: Fit, evidence: Evidence) -> NDArray[np.float64]:
+    """What labels are ranked by, (N,); low = suspicious."""
+    if evidence.held:
+        return evidence.right  # its confidences, which need no second opinion
+    score = suspicion_score(whole.log_p, data.labels, evidence.noise)
+    return with_confidence(score, _confidence(whole), evidence.rows, evidence.right)
 
 
 def _confidence(whole: Fit) -> NDArray[np.float32]:

@@ -33,7 +33,7 @@ def estimate_errors(
         seed: of the resampling.
     """
     errors = float((1 - trust).sum())
-    drawn = _drawn(evidence, labels[evidence.rows], seed) * len(trust) if evidence.resampled else 0.0
+    drawn = 0.0 if evidence.held else _drawn(evidence, labels[evidence.rows], seed) * len(trust)
     reach = NORMAL_90 * float(np.hypot(drawn, OFF_BY * errors))
     # Less than one error is nothing that anyone can rule out.
     return Estimate(errors, max(0.0, errors - reach), min(float(len(trust)), errors + max(reach, 1.0)))

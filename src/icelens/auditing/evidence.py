@@ -1,4 +1,4 @@
-"""What labels are judged by: predictions of networks that had not seen them, or the beliefs of a held run."""
+"""What labels are judged by: networks that had not seen them, or the confidences of a held run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Evidence:
         right: (rows,), the probability that each given label is right.
         noise: how labels were flipped.
         span: the smallest and the largest share of wrong labels that explain them.
-        resampled: whether drawing the rows anew says how sure `noise` is.
+        held: whether one run gave all of it, which drawing rows anew cannot question.
     """
 
     rows: NDArray[np.int64]
@@ -34,7 +34,7 @@ class Evidence:
     right: Array
     noise: NoiseModel
     span: tuple[float, float]
-    resampled: bool
+    held: bool
 
 
 def honest_evidence(honest: Honest, labels: NDArray[np.int64]) -> Evidence:
@@ -42,7 +42,7 @@ def honest_evidence(honest: Honest, labels: NDArray[np.int64]) -> Evidence:
     given = labels[honest.rows]
     noise = explain(honest.log_p, given)
     right, span = noise.right(honest.log_p, given), noise.span(honest.log_p, given)
-    return Evidence(honest.rows, honest.log_p, right, noise.best, span, resampled=True)
+    return Evidence(honest.rows, honest.log_p, right, noise.best, span, held=False)
 
 
 def held_evidence(
@@ -56,13 +56,13 @@ def held_evidence(
 
     Args:
         log_p: (N, classes), of the run.
-        confidence: (N,), C of each example: how far its label agrees with what was believed of it.
+        confidence: (N,), of ICE-HELD: how far each label agrees with what the network said of it.
         labels: (N,), as given.
     """
     right = confidence.astype(np.float64)
     noise = _counted(log_p, right, labels)
     share = float(1 - right.mean())
-    return Evidence(np.arange(len(labels)), log_p, right, noise, (share, share), resampled=False)
+    return Evidence(np.arange(len(labels)), log_p, right, noise, (share, share), held=True)
 
 
 def _counted(log_p: NDArray[np.float32], right: Array, labels: NDArray[np.int64]) -> NoiseModel:

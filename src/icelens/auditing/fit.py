@@ -37,11 +37,13 @@ class Fit:
 
     Args:
         log_p: (rows, classes), float32, log-probabilities of the rows that were asked for.
-        confidence: (N,), C of each example; those not trained on keep the start. None with cross entropy.
+        confidence: (N,), C of each example, or what ICE-HELD calls so; those not trained on keep the start.
+            None with cross entropy.
         iteration: (snapshots,), when confidences were recorded.
         history: (snapshots, sample), the confidences of a sample of the examples.
         visited: (N, classes), log p of each example in the steps that it was part of, its mean over all but
-            the first quarter of the run; where it was asked for. Rows that were not trained on are even.
+            the first quarter of the run; where it was asked for and the network is not held. Rows that were
+            not trained on are even.
         weights: of the network, on the CPU, where they were asked for.
     """
 
@@ -89,7 +91,9 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     torch.manual_seed(seed)
     network = inputs.network(classes).to(labels.device)
     channel = _channel(inputs, len(labels), classes).to(labels.device) if loss == "channel" else None
-    visits = torch.zeros(len(labels), classes, device=labels.device) if keep else None
+    # A network that is held says at the end what it said before.
+    followed = keep and not isinstance(channel, HeldLoss)
+    visits = torch.zeros(len(labels), classes, device=labels.device) if followed else None
     run = _Run(inputs, labels, network, channel, plan or inputs.plan(), visits=visits)
     history = _History(channel, rows, seed)
     with side_stream(labels.device) if run.recorded else nullcontext():
@@ -99,7 +103,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         log_p = log_probabilities(inputs, network, everything if read is None else read)
     return Fit(
         log_p,
-        None if channel is None else channel.table().cpu().numpy(),
+        None if channel is None else channel.confidence().cpu().numpy(),
         np.array(history.iteration, dtype=np.int64),
         np.array(history.confidence, dtype=np.float32).reshape(len(history.iteration), len(history.sample)),
         None if visits is None else F.log_softmax(visits / run.counted_epochs, -1).cpu().numpy(),
@@ -109,10 +113,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
 
 def _channel(inputs: Inputs, examples: int, classes: int) -> ChannelLoss:
     """The loss of a run that finds wrong labels, of the form that fits the network."""
-    if not inputs.memorises:
-        return ChannelLoss(examples, classes)
-    # An audit adds confidences up, and with them what is rounded off.
-    return HeldLoss(examples, classes, doubt=0.0, dtype=torch.float32)
+    return (HeldLoss if inputs.memorises else ChannelLoss)(examples, classes)
 
 
 class _Run:
@@ -195,7 +196,7 @@ class _History:
     def record(self, iteration: int) -> None:
         if self.channel is not None:
             self.iteration.append(iteration)
-            self.confidence.append(self.channel.table().cpu()[self.sample].numpy())
+            self.confidence.append(self.channel.confidence().cpu()[self.sample].numpy())
 
 
 def _batches(order: Tensor, size: int) -> list[Tensor]:

@@ -38,7 +38,7 @@ class Refinement:
     images of which some are strongly augmented and all are mixed in pairs.
 
     For the first quarter of the stage beliefs stay as they are. The learning rate is high again, the network
-    forgets some of what it knew, and targets that followed it would be lost.
+    forgets some of what it knew, and targets that followed it were lost in prototypes.
     """
 
     def __init__(

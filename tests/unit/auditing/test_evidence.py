@@ -68,3 +68,5 @@ def test_an_audit_of_a_held_run_needs_no_other_and_finds_the_flips(monkeypatch):
     assert (listed & ~wrong.numpy()).sum() < 0.15 * listed.sum()
     assert found.estimate.low < wrong.sum() < found.estimate.high
     assert found.about["held"] is True
+    order = np.argsort(whole.confidence, kind="stable")  # which ranks by itself
+    assert (np.diff(found.examples["trust"].to_numpy()[order]) > 0).all()

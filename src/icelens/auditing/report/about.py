@@ -27,14 +27,16 @@ NAMES = {
 TRUST_FROM = {
     False: "It is estimated from classifiers that had not seen the label, and so can differ from the share "
     "that the model gives it.",
-    True: "It is estimated from what the model believed of the example during training, and so can differ "
-    "from the share that it gives the label at the end.",
+    True: "It is what the model gave the label in its last visits during training, and so can differ from "
+    "the share that it gives it at the end.",
 }
 CHECKED_BY = {
-    False: "Classifiers that had not seen a label, trained on the others, say how many are wrong and how far "
-    "to trust each.",
-    True: "The model was kept from unlearning what it believed early, before it could know wrong labels by "
-    "heart; how far a label agrees with that says how many are wrong and how far to trust each.",
+    False: "Next to the model it learned, for each example, how far the model is to be believed on it: the "
+    "confidence C. Both rank the labels. Classifiers that had not seen a label, trained on the others, say "
+    "how many are wrong and how far to trust each.",
+    True: "The model was kept to what it had come to believe, before it could know wrong labels by heart. "
+    "The confidence C of a label, how probable the model found it in its last visits, ranks the labels and "
+    "says how many are wrong.",
 }
 
 
