@@ -98,10 +98,10 @@ def run(arguments: argparse.Namespace) -> None:
             runs = arguments.runs / f"{name}-{seed}-{engine()}" if arguments.runs else None
             trial = Trial(known.data, inputs, seed, runs, functools.partial(say, f"{name} {seed}:"))
             there = place(arguments, name, seed)
-            old = json.loads(there.read_text())["tools"] if there.exists() else {}
+            old = json.loads(there.read_text()) if there.exists() else None
             record = {"case": name, "seed": seed, **measure(known, trial, old)}
-            write_text(place(arguments, name, seed), json.dumps(record, indent=1) + "\n")
-            say(f"{name} {seed}: all tools in {time.perf_counter() - started:.0f} s")
+            write_text(there, json.dumps(record, indent=1) + "\n")
+            say(f"{name} {seed}: in {time.perf_counter() - started:.0f} s")
 
 
 def is_wanted(arguments: argparse.Namespace, name: str, seed: int) -> bool:
@@ -130,9 +130,14 @@ def read_records(arguments: argparse.Namespace) -> dict[str, list[dict[str, Any]
     return records
 
 
-def measure(known: Known, trial: Trial, old: dict[str, Any]) -> dict[str, Any]:
-    """What a trial gave, as its file holds it; where it has old figures, those of icelens are replaced."""
+def measure(known: Known, trial: Trial, old: dict[str, Any] | None) -> dict[str, Any]:
+    """What a trial gave, as its file holds it.
+
+    Of an old record the figures of the other tools stay, with cleanlab's version; the rest is of this run.
+    """
     judged = {ICELENS: judge_icelens(trial)} if old else judge_all(trial)
+    kept = old or {"versions": {"cleanlab": version("cleanlab")}, "tools": {}}
+    figures = {name: score(one, known.wrong) for name, one in judged.items()}
     return {
         "examples": len(known.data),
         "classes": len(known.data.classes),
@@ -141,8 +146,8 @@ def measure(known: Known, trial: Trial, old: dict[str, Any]) -> dict[str, Any]:
         "epochs": trial.inputs.plan().epochs,
         "device": trial.labels.device.type,
         "engine": engine(),
-        "versions": {**versions(), "cleanlab": version("cleanlab")},
-        "tools": {**old, **{name: score(one, known.wrong) for name, one in judged.items()}},
+        "versions": {**versions(), "cleanlab": kept["versions"]["cleanlab"]},
+        "tools": {**kept["tools"], **figures},
     }
 
 

@@ -45,6 +45,18 @@ def test_icelens_is_measured_as_people_run_it():
     )
 
 
+def test_what_is_measured_again_is_icelens_alone(monkeypatch):
+    """On a machine without cleanlab, too: its figures are those of the version that made them."""
+    monkeypatch.setattr(detect, "version", None)
+    data = blobs()
+    known = Case(None, "symmetric", 0.2).draw(data, data.labels, 0)
+    old = {"versions": {"cleanlab": "2.0"}, "tools": {"AUM": {"auroc": 0.7}, "icelens": {"auroc": 0.1}}}
+    record = detect.measure(known, trial_on(known.data), old)
+    assert record["versions"]["cleanlab"] == "2.0"
+    assert record["tools"]["AUM"] == {"auroc": 0.7}
+    assert record["tools"]["icelens"]["auroc"] > 0.5
+
+
 def test_five_folds_cost_four_runs_and_are_not_run_twice(tmp_path):
     data = blobs()
     first, again = trial_on(data, tmp_path), trial_on(data, tmp_path)
