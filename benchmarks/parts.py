@@ -2,7 +2,7 @@
 
     python benchmarks/parts.py ice_held --root data --at-once 2          # CPU: 2 minutes a trial
     python benchmarks/parts.py ice_plus --root data --device cuda --seeds 1
-    python benchmarks/parts.py ice_plus --device cuda --set refine=50 --results results/parts_short
+    python benchmarks/parts.py ice_plus --device cuda --seeds 1 --set refine=50 --results results/parts_short
     python benchmarks/parts.py ice_held --show
 
 ICE-HELD is taken apart with an MLP that learns its labels by heart, ICE+ on CIFAR-10N with ResNet-18. One

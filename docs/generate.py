@@ -373,6 +373,19 @@ def held_parts() -> str:
     return markdown(table).rstrip()
 
 
+def plus_parts() -> str:
+    """ICE+ with a short second stage, and what it is without its parts."""
+    folders = sorted((RESULTS / "parts_short").iterdir())
+    trials = [trial for folder in folders for trial in read_trials(folder, "")]
+    trials.sort(key=lambda trial: (trial["part"] != "ICE+", -trial["accuracy"]))
+    table = [["", "accuracy", "AUROC", "F1", "beliefs that are right"]]
+    for trial in trials:
+        scores = [f"{trial[name]:.3f}".replace("0.", ".") for name in ("auroc", "f1")]
+        right = trial["course"][-1]["right"]
+        table.append([trial["part"], f"{100 * trial['accuracy']:.2f}", *scores, f"{100 * right:.1f} %"])
+    return markdown(table).rstrip()
+
+
 def panel() -> str:
     """The panel of benchmarks/robust.py as far as it is measured, a row for each case."""
     methods = {
@@ -463,6 +476,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "held_weights": held_weights,
     "beyond": beyond,
     "panel": panel,
+    "plus_parts": plus_parts,
     "waiting": waiting,
     "text_flips": text_flips,
     "speed": speed,
