@@ -2,7 +2,6 @@
 
 import csv
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -11,25 +10,13 @@ from own_files import write_csv
 from sklearn.datasets import load_iris
 
 import icelens
-from icelens.cli import main
 
 WRONG = {"r004": "good", "r011": "bad"}
 
 
-@pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
-    """`icelens …` in this process, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
     shorten(monkeypatch)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["icelens", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        printed = capsys.readouterr()
-        return left.value.code, printed.out, printed.err
-
-    return run
 
 
 @pytest.fixture

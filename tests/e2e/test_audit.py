@@ -17,7 +17,6 @@ from PIL import Image
 from sklearn.datasets import load_digits, load_wine
 
 from icelens.auditing import stages
-from icelens.cli import main
 
 FILES = {"recipe.json", "examples.parquet", "examples.csv", "audit.json", "history.npz", "report.html",
          "model.safetensors", "review.npz"}  # fmt: skip
@@ -41,21 +40,6 @@ def icelens(*words, cwd, first="pass"):
     process = start(*words, cwd=cwd, first=first)
     out, err = process.communicate()
     return process.returncode, out, err
-
-
-@pytest.fixture
-def command(tmp_path, monkeypatch, capsys):
-    """The same in this process, where torch is loaded already."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*words):
-        monkeypatch.setattr(sys, "argv", ["icelens", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        printed = capsys.readouterr()
-        return left.value.code, printed.out, printed.err
-
-    return run
 
 
 def names(folder):
@@ -109,10 +93,10 @@ def test_a_csv_of_texts_and_the_same_command_again(tmp_path, command, monkeypatc
     assert [name for name in FILES if kept[name] != written[name]] == ["report.html"]
 
 
-def test_an_image_folder(tmp_path):
+def test_an_image_folder(tmp_path, command):
     image_folder(tmp_path / "bars")
     os.rename(tmp_path / "bars/lying/1.png", tmp_path / "bars/standing/x.png")
-    code, out, err = icelens("audit", "bars", cwd=tmp_path)
+    code, out, err = command("audit", "bars")
     assert code == 0, err
     assert "classes are the names of folders" in err
     examples = pd.read_parquet(tmp_path / "bars-audit/examples.parquet")

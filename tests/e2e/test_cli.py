@@ -30,6 +30,20 @@ def icelens(*words, cwd=None):
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd, env=one_thread)
 
 
+# Exit 2 for each command on standard input, and none of them loads torch.
+MISUSE = """
+import sys
+from icelens.cli import main
+for line in sys.stdin:
+    sys.argv = ["icelens", *line.split()]
+    try:
+        main()
+    except SystemExit as left:
+        assert left.code == 2, line
+    assert "torch" not in sys.modules, line
+"""
+
+
 COMMANDS = {
     ("audit", "x.csv"): "the same command goes on from its last finished run",
     ("train",): "the same command goes on from its last checkpoint",
@@ -45,17 +59,13 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
-def test_an_interrupted_command_says_so_in_a_line(words, monkeypatch, capsys):
+def test_an_interrupted_command_says_so_in_a_line(words, monkeypatch, command):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(typer.core.TyperCommand, "invoke", interrupted)
-    monkeypatch.setattr(sys, "argv", ["icelens", *words])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 130
-    printed = capsys.readouterr()
-    assert printed.err == f"icelens: interrupted; {COMMANDS[words]}\n"
+    code, _, err = command(*words)
+    assert (code, err) == (130, f"icelens: interrupted; {COMMANDS[words]}\n")
 
 
 def test_ctrl_c_ends_training_and_leaves_nothing_half_written(tmp_path):
@@ -87,6 +97,32 @@ def test_help_answers_at_once_and_without_torch():
     assert min(taken) < 0.5
 
 
+def test_misuse_is_told_without_waiting_for_torch(tmp_path):
+    wrong = {
+        "train noise_rate=1.2": "noise_rate must lie in [0, 1), got 1.2",
+        "train absent.toml": "absent.toml: no such recipe",
+        "data get mnst": "unknown data set 'mnst'; did you mean 'mnist'?",
+        "audit absent.csv": "absent.csv: no such file or folder",
+        "review nowhere": "nowhere: no such folder; run icelens audit first",
+        "apply nowhere --out x.csv": "nowhere: no such folder; run icelens audit first",
+        "retrain nowhere": "nowhere: no such folder; run icelens audit first",
+        "import nowhere absent.csv": "absent.csv: no such file",
+        "export nowhere --to excel --out x": "unknown target 'excel'",
+        "dynamics nowhere": "nowhere: no such folder",
+        "reproduce run table1-mnits": "unknown experiment 'table1-mnits'; did you mean 'table1-mnist'?",
+        "reproduce run table2-cola": "CoLA needs an encoder",
+        "reproduce choose table2-cloa --encoder x": "unknown experiment 'table2-cloa'",
+        "reproduce show table1": "results: no finished trial of table1",
+        "reproduce figures ridgeline": "unknown figure 'ridgeline'; did you mean 'ridgelines'?",
+    }
+    told = subprocess.run(
+        [sys.executable, "-c", MISUSE], input="\n".join(wrong), capture_output=True, text=True, cwd=tmp_path,
+        check=True,
+    ).stderr.splitlines()  # fmt: skip
+    for (command, message), line in zip(wrong.items(), told, strict=True):
+        assert message in line, command
+
+
 def test_version():
     assert icelens("--version").stdout.startswith("icelens 0.")
 
@@ -107,17 +143,12 @@ def test_version():
         (["train", "device=tpu9"], "device 'tpu9' cannot be used here"),
     ],
 )
-def test_misuse_is_one_line_and_leaves_nothing_behind(words, message, tmp_path, monkeypatch, capsys):
-    # In this process: torch is loaded once and not ten times.
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["icelens", *words])
-    with pytest.raises(SystemExit) as left:
-        main()
-    printed = capsys.readouterr()
-    assert left.value.code == 2
-    assert message in printed.err
-    assert len(printed.err.strip().splitlines()) == 1
-    assert printed.out == ""
+def test_misuse_is_one_line_and_leaves_nothing_behind(words, message, tmp_path, command):
+    code, out, err = command(*words)
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert out == ""
     assert list(tmp_path.iterdir()) == []
 
 
@@ -145,11 +176,11 @@ def test_what_nobody_thought_of_is_one_line_too(monkeypatch, capsys):
     )
 
 
-def test_a_failed_run_is_exit_1(tmp_path):
+def test_a_failed_run_is_exit_1(command):
     words = ["train", "loss=cross_entropy", "optimizer=sgd", "learning_rate=1e20", "epochs=1"]
-    answer = icelens(*words, cwd=tmp_path)
-    assert answer.returncode == 1
-    assert "try a lower learning_rate" in answer.stderr
+    code, _, err = command(*words)
+    assert code == 1
+    assert "try a lower learning_rate" in err
 
 
 def test_train_writes_a_run_and_says_where(tmp_path):
@@ -162,13 +193,10 @@ def test_train_writes_a_run_and_says_where(tmp_path):
     assert (tmp_path / "runs/gce/examples.parquet").exists()
 
 
-def test_train_says_how_many_flipped_labels_its_confidences_find(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["icelens", "train", "noise_rate=.2", "epochs=3", "device=cpu"])
-    with pytest.raises(SystemExit) as left:
-        main()
-    assert left.value.code == 0
-    assert " flipped labels are among as many lowest confidences" in capsys.readouterr().out
+def test_train_says_how_many_flipped_labels_its_confidences_find(command):
+    code, out, _ = command("train", "noise_rate=.2", "epochs=3", "device=cpu")
+    assert code == 0
+    assert " flipped labels are among as many lowest confidences" in out
 
 
 def test_train_show_prints_a_recipe_that_says_what_each_setting_means(tmp_path):

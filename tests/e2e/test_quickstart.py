@@ -1,12 +1,9 @@
 """What the quickstart says, done: from the CSV file that it makes to a reviewed, cleaned one."""
 
 import csv
-import os
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -36,8 +33,7 @@ def shape(line):
     return re.sub(r"\s+", " ", re.sub(r"[+-]?\d[\d,.]*", "#", line)).strip()
 
 
-def test_the_quickstart_leads_to_a_cleaned_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_the_quickstart_leads_to_a_cleaned_file(tmp_path, command):
     names = {}
     exec(compile(next(code for kind, code in BLOCKS if kind == "python"), "quickstart", "exec"), names)
     given = read(tmp_path / "descriptions.csv")
@@ -45,7 +41,11 @@ def test_the_quickstart_leads_to_a_cleaned_file(tmp_path, monkeypatch):
     for line, printed in commands():
         words = shlex.split(line)[1:]
         done.append(words[0])
-        said = review(words[1], given, names["topics"]) if words[0] == "review" else run(words)
+        if words[0] == "review":
+            said = review(words[1], given, names["topics"])
+        else:
+            code, said, err = command(*words)
+            assert code == 0, err
         headline = printed.splitlines()[2 if words[0] == "audit" else 0]  # an audit first tells what it read
         assert shape(headline) in map(shape, said.splitlines()), f"{line} printed\n{said}"
     assert done == ["audit", "review", "apply", "retrain"]
@@ -57,15 +57,6 @@ def test_the_quickstart_leads_to_a_cleaned_file(tmp_path, monkeypatch):
 def read(path):
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
-
-
-def run(words):
-    answer = subprocess.run(
-        [sys.executable, "-m", "icelens", *words], capture_output=True, text=True, check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr
-    return answer.stdout
 
 
 def review(folder, given, topics):

@@ -39,15 +39,18 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_run_show_and_run_again(folder):
+def test_run_show_and_run_again(folder, command):
     answer = icelens("run", "digits.toml", "--device", "cpu", cwd=folder)
     assert answer == f"digits.toml: 4 trials run; the records are in {Path('results') / 'table1'}\n"
-    assert "0 trials run" in icelens("run", "digits.toml", "--device", "cpu", cwd=folder)
+    code, again, err = command("reproduce", "run", "digits.toml", "--device", "cpu")
+    assert code == 0, err
+    assert "0 trials run" in again
     records = [json.loads(path.read_text()) for path in (folder / "results/table1").iterdir()]
     assert {(r["data"], r["method"], r["seed"]) for r in records} == {
         ("digits", method, seed) for method in ("cross_entropy", "ice_linear") for seed in (0, 1)
     }
-    shown = icelens("show", "digits.toml", cwd=folder)
+    code, shown, err = command("reproduce", "show", "digits.toml")
+    assert code == 0, err
     mean = sum(r["accuracy"] for r in records if r["method"] == "ice_linear") / 2
     assert f"{100 * mean:.2f}" in shown
     assert "n = 2" in shown
@@ -80,10 +83,6 @@ def test_a_recipe_can_be_copied_but_not_over_another(folder):
         (["run", "table2-cola"], "CoLA needs an encoder: a folder, or its name on the hub (--encoder)"),
         (["show", "table1"], "no finished trial of table1"),
         (["show", "tabel1"], "unknown experiment 'tabel1'; did you mean 'table1'?"),
-        (
-            ["run", "digits.toml", "--method", "icelinear"],
-            "unknown loss 'icelinear'; did you mean 'ice_linear'?",
-        ),
         (["figures", "ridgeline"], "unknown figure 'ridgeline'; did you mean 'ridgelines'?"),
     ],
 )
@@ -92,6 +91,11 @@ def test_misuse_is_one_clear_line(folder, words, message):
     assert answer.startswith("icelens: ")
     assert message in answer
     assert answer.count("\n") == 1
+
+
+def test_a_method_that_is_not_known_is_told_too(folder, command):
+    code, _, err = command("reproduce", "run", "digits.toml", "--method", "icelinear")
+    assert (code, err) == (2, "icelens: unknown loss 'icelinear'; did you mean 'ice_linear'?\n")
 
 
 def test_figures_are_drawn_and_what_is_missing_is_named(folder):

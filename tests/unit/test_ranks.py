@@ -20,7 +20,7 @@ from icelens.train.shared_norm import share_statistics
 
 @pytest.fixture(scope="module", autouse=True)
 def one_import():
-    preload("icelens.train")
+    preload("icelens.train.driver")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])

@@ -19,7 +19,7 @@ EXAMPLES, CLASSES, BATCH = 40, 4, 24
 
 @pytest.fixture(scope="module", autouse=True)
 def one_import():
-    preload("icelens.train", *LATE)
+    preload("icelens.train.driver", *LATE)
 
 
 def table_after(steps, backend, place, via=None, index_on="cuda"):

@@ -47,7 +47,7 @@ HARD = replace(
 
 @pytest.fixture(scope="module", autouse=True)
 def one_import():
-    preload("icelens.train", *LATE)
+    preload("icelens.train.driver", *LATE)
 
 
 def trained(folder, recipe, killed_at=None):

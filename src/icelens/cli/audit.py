@@ -86,9 +86,7 @@ def audit(
 
     For example: icelens audit reviews.csv --label sentiment --text review
     """
-    from icelens.auditing.public import run_audit
     from icelens.auditing.source import Source
-    from icelens.auditing.summary import print_summary
 
     source = Source(
         str(path), label=label, text=tuple(text or ()), image=image, features=tuple(features or ()), id=id,
@@ -99,6 +97,8 @@ def audit(
         data = source.read()
         for line in data.said if launch.speaks() else ():
             typer.echo(line, err=True)
+        from icelens.auditing.public import run_audit  # after the data was found and read: it loads torch
+
         found = run_audit(
             data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder, source=source
         )
@@ -107,6 +107,8 @@ def audit(
     if json:
         typer.echo(_json(found, folder, budget))
         return
+    from icelens.auditing.summary import print_summary
+
     print_summary(found, data)
     if budget:
         typer.echo(_of_budget(found, min(budget, len(data))))

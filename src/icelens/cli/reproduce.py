@@ -93,8 +93,7 @@ def run(
 
     For example: icelens reproduce run table1-mnist --workers 4; table1 alone means all of its data sets.
     """
-    from icelens.reproduce.experiment import expanded, read_experiment
-    from icelens.reproduce.images import Place
+    from icelens.reproduce.experiment import Place, expanded, read_experiment
     from icelens.reproduce.runner import run_experiment
 
     experiments = [(name, read_experiment(name)) for name in expanded(names)]
@@ -178,13 +177,14 @@ def choose(
     ] = 0.1,
 ) -> None:
     """Compare settings of the confidences for text on held-out training rows, never on the dev set."""
-    from icelens.reproduce.experiment import read_experiment
-    from icelens.reproduce.images import Place
+    from icelens.reproduce.experiment import Place, read_experiment
+
+    experiments = [read_experiment(name) for name in names]
     from icelens.reproduce.text_choice import choices_markdown
     from icelens.reproduce.text_experiment import choose as compare
 
     found = compare(
-        [read_experiment(name) for name in names],
+        experiments,
         Place(root, results, results, device),
         encoder,
         step_sizes=step_sizes or (1.0, 4.0, 16.0),

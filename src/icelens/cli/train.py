@@ -38,13 +38,15 @@ def train(
 
     For example: icelens train noise_rate=0.3 loss=gce epochs=10 --out runs/gce
     """
-    from icelens.train import read_recipe, run_recipe
+    from icelens.train import read_recipe
 
     with launch.all_processes():
         words = list(settings or [])
         path = words.pop(0) if words and "=" not in words[0] else None
         recipe = read_recipe(path, words)
         if not show:
+            from icelens.train import run_recipe  # after the settings were checked: it loads torch
+
             run = run_recipe(recipe, out)
     if not launch.speaks():
         return

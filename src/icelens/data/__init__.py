@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from icelens.data.catalog import DATASETS
 from icelens.data.cifar10n import read_cifar10n
 from icelens.data.datasets import find, get, load
-from icelens.data.device import OnDevice, channel_stats, crop_flip
 from icelens.data.digits import digits
 from icelens.data.download import fetch
 from icelens.data.examples import Examples, Split
 from icelens.data.idx import read_idx
-from icelens.data.indexed import Indexed
 from icelens.data.labelled import Labelled
 from icelens.data.source import Layout, Remote, Source
 
 if TYPE_CHECKING:
+    from icelens.data.device import OnDevice, channel_stats, crop_flip
+    from icelens.data.indexed import Indexed
     from icelens.data.own.images import open_image
     from icelens.data.own.read import from_arrays, read_labelled
 
@@ -44,15 +45,21 @@ __all__ = [
     "read_labelled",
 ]
 
+_HOMES = {
+    "device": ("OnDevice", "channel_stats", "crop_flip"),
+    "indexed": ("Indexed",),
+    "own.images": ("open_image",),
+    "own.read": ("from_arrays", "read_labelled"),
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Import the readers of own data on first use: training on published data must not wait for pandas."""
-    if name in ("from_arrays", "read_labelled"):
-        from icelens.data.own import read
-
-        return getattr(read, name)
-    if name == "open_image":
-        from icelens.data.own import images
-
-        return images.open_image
+    """Import on first use what needs torch or pandas: a list of data sets and their download need neither."""
+    for module, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"icelens.data.{module}"), name)
     raise AttributeError(f"module 'icelens.data' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from icelens.data.cifar_pickle import read_batch
 from icelens.data.examples import Examples, Split, from_file
 from icelens.errors import FileError
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    Read = Callable[[Path], tuple[Tensor, Tensor]]
+
 PIXELS = 3 * 32 * 32
 TEN_BATCHES = tuple(f"data_batch_{i}" for i in range(1, 6))
-
-Read = Callable[[Path], tuple[Tensor, Tensor]]
 
 
 def read_binary(path: Path, label_bytes: int) -> tuple[Tensor, Tensor]:
@@ -25,6 +27,8 @@ def read_binary(path: Path, label_bytes: int) -> tuple[Tensor, Tensor]:
     Each record is its labels, one byte each, and 3,072 bytes of pixels, channels first. CIFAR-10
     has one label; CIFAR-100 has two, and the last, the fine one, is taken.
     """
+    import torch
+
     raw = np.fromfile(path, np.uint8)
     record = label_bytes + PIXELS
     if len(raw) % record or not len(raw):
@@ -67,12 +71,14 @@ def _read_split(read: Read, train: list[Path], test: list[Path], classes: tuple[
 
 
 def _join(read: Read, paths: list[Path], classes: tuple[str, ...]) -> Examples:
+    import torch
+
     parts = [_read_checked(read, path, classes) for path in paths]
     for path, part in zip(paths, parts, strict=True):
         # A batch cut at a record boundary looks whole, and would shift every row after it.
         if len(part) != len(parts[0]):
             raise FileError(f"{path}: {len(part)} images, but {paths[0].name} has {len(parts[0])}")
-    inputs = [part.inputs for part in parts if isinstance(part.inputs, Tensor)]
+    inputs = [part.inputs for part in parts if isinstance(part.inputs, torch.Tensor)]
     return Examples(torch.cat(inputs), torch.cat([part.labels for part in parts]), classes)
 
 

@@ -6,13 +6,15 @@ import dataclasses
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from icelens.data.examples import Split
 from icelens.errors import FileError, MissingFileError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 COLUMNS = ("aggregate", "worst", "clean")
 FILE = "cifar-10n.npz"
@@ -26,6 +28,8 @@ def read_cifar10n(path: Path | str) -> dict[str, Tensor]:
     Args:
         path: an .npz file with the three arrays.
     """
+    import torch
+
     try:
         with np.load(path, allow_pickle=False) as content:
             missing = [name for name in COLUMNS if name not in content]
@@ -53,6 +57,8 @@ def with_human_labels(root: Path, which: str, read: Callable[[Path], Split], fol
         read: what reads CIFAR-10's folder.
         folder: that folder, under the root.
     """
+    import torch
+
     path = root / FILE
     labels, split = read_cifar10n(path), read(root / folder)
     if not torch.equal(labels["clean"], split.train.labels):

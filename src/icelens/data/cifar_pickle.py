@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from icelens.errors import FileError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # Where numpy's own pickles point to, before and since numpy 2. An empty array tells the function,
 # so that no private module of numpy is imported.
@@ -45,6 +46,8 @@ class ArrayUnpickler(pickle.Unpickler):
 
 def read_batch(path: Path, label_key: bytes) -> tuple[Tensor, Tensor]:
     """Images (N, 3, 32, 32) and labels (N,) of one pickled batch."""
+    import torch
+
     content = _load(path)
     if not isinstance(content, dict) or not {b"data", label_key} <= content.keys():
         raise FileError(f"{path}: not a CIFAR batch; expected a dict with 'data' and '{label_key.decode()}'")

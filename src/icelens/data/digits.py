@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import torch
-
 from icelens.data import names
 from icelens.data.examples import Examples, Split
 
@@ -15,6 +13,7 @@ def digits() -> Split:
     >>> len(split.train), len(split.test), tuple(split.train.inputs.shape)
     (1348, 449, (1348, 1, 8, 8))
     """
+    import torch
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)

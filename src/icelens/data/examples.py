@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, TypeAlias
 
 from icelens.errors import FileError, IndexRangeError, InputError
-from icelens.matrices import check_classes
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Texts: TypeAlias = list[tuple[str, ...]]
 
@@ -28,6 +27,7 @@ class Examples:
         labels: (N,), int64, the given classes.
         classes: the name of class 0, 1, ...
 
+    >>> import torch
     >>> pets = Examples(torch.zeros(2, 3), torch.tensor([1, 0]), ("cat", "dog"))
     >>> len(pets), pets[0]
     (2, (tensor([0., 0., 0.]), 1))
@@ -38,6 +38,10 @@ class Examples:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
+        import torch
+
+        from icelens.matrices import check_classes
+
         if self.labels.dtype != torch.int64 or self.labels.dim() != 1:
             raise InputError(
                 f"labels must be int64 of shape (N,), got {self.labels.dtype} {tuple(self.labels.shape)}"

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-
 from icelens.data.examples import Examples, Split, Texts, from_file
 from icelens.errors import FileError
 
@@ -89,6 +87,8 @@ def read_mrpc_original(folder: Path) -> Split:
 
 
 def _examples(path: Path, task: Task, columns: list[str], rows: list[Row]) -> Examples:
+    import torch
+
     texts = [_position(path, columns, name) for name in task.texts]
     label = _position(path, columns, task.label)
     inputs: Texts = [tuple(fields[i] for i in texts) for _, fields in rows]

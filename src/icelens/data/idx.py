@@ -7,13 +7,15 @@ import math
 import struct
 import zlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from icelens.data.examples import Examples, Split, from_file
 from icelens.errors import FileError, MissingFileError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 UNSIGNED_BYTE = 8
 
@@ -24,6 +26,8 @@ def read_idx(path: Path | str) -> Tensor:
     The header is two zero bytes, the type (8), the number of dimensions and each dimension as
     four bytes, big-endian. The file must then hold exactly as many bytes as the header says.
     """
+    import torch
+
     raw = _read_bytes(Path(path))
     shape, start = _header(Path(path), raw)
     expected = start + math.prod(shape)

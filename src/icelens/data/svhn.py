@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
 from icelens.data.examples import Examples, Split, from_file
 from icelens.errors import FileError
@@ -19,6 +18,8 @@ def read_split(folder: Path, classes: tuple[str, ...]) -> Split:
 
 def read_mat(path: Path, classes: tuple[str, ...]) -> Examples:
     """One file as Examples; the label 10 stands for the digit 0."""
+    import torch
+
     content = _load(path)
     if not {"X", "y"} <= content.keys():
         raise FileError(f"{path}: expected the arrays X and y, it has {', '.join(sorted(content)) or 'none'}")

@@ -79,9 +79,9 @@ def retrain(
         device: "auto", "cpu", "cuda", ...
         seed: of the parts and the networks; that of the audit where left out.
     """
+    standing_verdicts(folder)
     from icelens.auditing.stages import FOLDS, SMALL
 
-    standing_verdicts(folder)
     reviewed = read_reviewed(folder, data)
     table = reviewed.examples
     given, cleaned = reviewed.codes("label"), reviewed.codes("label_after")

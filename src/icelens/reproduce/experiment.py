@@ -38,6 +38,16 @@ class Experiment:
         return str(self.train["data"])
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where an experiment finds its data, keeps its records and puts what it needs in between."""
+
+    root: Path
+    results: Path
+    work: Path
+    device: str = "auto"
+
+
 def names() -> list[str]:
     """The experiments that come with the package."""
     return sorted(path.stem for path in RECIPES.glob("*.toml"))

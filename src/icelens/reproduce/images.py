@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from icelens.data import Split, load
 from icelens.errors import InputError
 from icelens.losses import find_method
-from icelens.reproduce.experiment import Experiment, loss_of, settings_of
+from icelens.reproduce.experiment import Experiment, Place, loss_of, settings_of
 from icelens.reproduce.figures.confidences import store_ridges
 from icelens.reproduce.figures.galleries import store_gallery
 from icelens.reproduce.store import circumstances, read_trial, trial_path, write_trial
@@ -31,16 +31,6 @@ if TYPE_CHECKING:
 
 
 LOWEST = 500  # least confident examples whose classes are counted
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where an experiment finds its data, keeps its records and puts what it needs in between."""
-
-    root: Path
-    results: Path
-    work: Path
-    device: str = "auto"
 
 
 @dataclass(frozen=True)

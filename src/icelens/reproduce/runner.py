@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from icelens import progress
 from icelens.errors import InputError
 from icelens.reproduce.at_once import run_jobs
-from icelens.reproduce.experiment import Experiment
-from icelens.reproduce.images import Place, Trial, missing, run_trial, trials_of
-from icelens.reproduce.text_experiment import run_text
+from icelens.reproduce.experiment import Experiment, Place
+
+if TYPE_CHECKING:
+    from icelens.reproduce.images import Trial
 
 
 def run_experiment(
@@ -40,9 +42,13 @@ def run_experiment(
             raise InputError(
                 f"{experiment.title} needs an encoder: a folder, or its name on the hub (--encoder)"
             )
+        from icelens.reproduce.text_experiment import run_text
+
         return run_text(
             experiment, place, encoder, methods=methods, trials=trials, workers=workers, told=told
         )
+    from icelens.reproduce.images import missing, run_trial, trials_of
+
     todo = missing(experiment, trials_of(experiment, methods, trials), place)
     jobs = [(experiment, trial, place) for trial in todo]
     with progress.bar(f"trials of {experiment.title}", len(jobs)) as tick:

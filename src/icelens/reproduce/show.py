@@ -13,9 +13,8 @@ from icelens.reproduce.experiment import Experiment, names, read_experiment
 from icelens.reproduce.paper import DATA
 from icelens.reproduce.store import read_trials
 from icelens.reproduce.tables import methods_rows, table1, table1_rows
-from icelens.reproduce.text_experiment import rows_path
 from icelens.reproduce.text_listed import percentiles, percentiles_markdown
-from icelens.reproduce.text_rows import lowest, suspects_coloured
+from icelens.reproduce.text_rows import lowest, rows_path, suspects_coloured
 from icelens.reproduce.text_tables import summary, summary_rows
 
 if TYPE_CHECKING:

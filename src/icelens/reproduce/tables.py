@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from icelens.losses import LOSSES
 from icelens.reproduce.paper import DATA, METHODS, TABLE1
 
 LEVEL = 0.05  # of the one-tailed t-tests
@@ -195,5 +194,12 @@ def papers(paper: tuple[float, float] | None) -> str:
 def _title(method: str) -> str:
     """The method as the paper calls it; of a variant, that of its loss and what it adds."""
     loss, plus, added = method.partition("+")
-    name = METHODS.get(loss) or (LOSSES[loss].title if loss in LOSSES else loss)
+    name = METHODS.get(loss) or _title_of(loss)
     return f"{name} + {added}" if plus else name
+
+
+def _title_of(loss: str) -> str:
+    """The title of a loss that is not in the paper."""
+    from icelens.losses import LOSSES
+
+    return LOSSES[loss].title if loss in LOSSES else loss

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from icelens.errors import InputError, unknown
-from icelens.reproduce.experiment import Experiment, settings_of
-from icelens.reproduce.images import Place
+from icelens.reproduce.experiment import Experiment, Place, settings_of
 from icelens.reproduce.store import trial_path
 from icelens.reproduce.text_choice import Choice, candidates, run_choice
 from icelens.reproduce.text_recipe import TextRecipe
@@ -77,8 +75,3 @@ def choose(
     ]
     compared = candidates(experiments[0].methods, step_sizes, starts, rises)
     return run_choice(recipes, place.root, place.results, compared, seeds=range(trials), jobs=workers)
-
-
-def rows_path(experiment: Experiment, results: Path, method: str) -> Path:
-    """Where the training rows of an experiment's first trial lie."""
-    return trial_path(results, experiment.table, experiment.data, method, 0).with_suffix(".npz")

@@ -16,10 +16,13 @@ from icelens.data.glue import TASKS
 from icelens.errors import FileError, InputError, MissingFileError, unknown
 from icelens.files import replacing
 from icelens.reproduce.paper_text import TITLES
+from icelens.reproduce.store import trial_path
 from icelens.reproduce.tables import markdown
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from icelens.reproduce.experiment import Experiment
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,11 @@ class Suspect:
     guess: str
     confidence: float
     texts: tuple[str, ...]
+
+
+def rows_path(experiment: Experiment, results: Path, method: str) -> Path:
+    """Where the training rows of an experiment's first trial lie."""
+    return trial_path(results, experiment.table, experiment.data, method, 0).with_suffix(".npz")
 
 
 def lowest(data: str, npz: Path | str, root: Path | str, n: int = 20) -> list[Suspect]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import scipy.sparse
-import torch
 from numpy.typing import NDArray
 
 from icelens.counts import counted
@@ -19,6 +19,9 @@ from icelens.data.own.features import build_features, finite
 from icelens.data.own.origin import Origin, brief, listed, sound
 from icelens.data.own.profile import few_values
 from icelens.data.own.table import is_string, plain
+
+if TYPE_CHECKING:
+    import torch
 
 # Grey and colour, then colour with transparency: an image is more often 4 pixels high than transparent.
 CHANNELS = ((1, 3), (4,))
@@ -41,8 +44,8 @@ def find_inputs(X: Any, origin: Origin) -> Found:
         X = X.to_numpy(dtype=object) if X.dtype.kind not in "biuf" else X.to_numpy()
     if scipy.sparse.issparse(X):
         return _sparse(X, origin)
-    channels_first = isinstance(X, torch.Tensor)
-    if isinstance(X, torch.Tensor):
+    channels_first = _is_tensor(X)
+    if channels_first:
         X = _numpy(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return _numbers(X, origin, channels_first)
@@ -56,7 +59,7 @@ def column_of(values: Any, origin: Origin, what: str) -> Any:
     """
     if isinstance(values, pd.DataFrame):
         values = values.squeeze(axis=1)
-    if isinstance(values, torch.Tensor):
+    if _is_tensor(values):
         values = _numpy(values)
     if isinstance(values, np.ndarray):
         values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
@@ -93,7 +96,14 @@ def _missing(value: Any) -> bool:
     )
 
 
+def _is_tensor(value: Any) -> bool:
+    """Whether it is torch's; where torch is not loaded nothing can be, and a file is read without it."""
+    return "torch" in sys.modules and isinstance(value, sys.modules["torch"].Tensor)
+
+
 def _numpy(tensor: torch.Tensor) -> NDArray[Any]:
+    import torch
+
     tensor = tensor.detach().cpu()
     # numpy has no bfloat16.
     array: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
@@ -212,7 +222,7 @@ def _list(X: Any, origin: Origin) -> Found:
     if any(isinstance(item, str) or (isinstance(item, list | tuple) and _strings(item)) for item in X):
         return texts(X, origin)
     try:
-        array = np.array([_numpy(row) if isinstance(row, torch.Tensor) else row for row in X])
+        array = np.array([_numpy(row) if _is_tensor(row) else row for row in X])
     except (ValueError, TypeError):
         raise origin.error(f"{origin.inputs} must hold rows of equal length") from None
     if array.dtype.kind not in "biuf":

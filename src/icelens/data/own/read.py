@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from icelens.data.labelled import Labelled
-from icelens.data.own import arrays, columns, imagefolder, inputs, items
+from icelens.data.own import arrays, columns, imagefolder, inputs
 from icelens.data.own.arrowfiles import is_saved, read_arrow, read_parquet, read_saved
 from icelens.data.own.asked import Asked
 from icelens.data.own.assemble import Let, assemble
@@ -123,6 +123,8 @@ def from_arrays(
     """
     origin = Origin()
     if y is None:
+        from icelens.data.own import items
+
         dataset, (X, y) = X, items.read_items(X, origin)
         classes = classes or items.class_names(dataset, y)
     data = _from_memory(
