@@ -8,6 +8,8 @@ from threadpoolctl import threadpool_limits
 threadpool_limits(1)
 for library in ("OMP", "OPENBLAS", "MKL"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+# A hundred processes are started, and each would compile the package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,6 @@
 
 import copy
 import gc
-import multiprocessing
 import os
 import sys
 import warnings
@@ -11,6 +10,7 @@ from datetime import timedelta
 import pytest
 import torch
 import torch.distributed as dist
+from processes import preload
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -21,9 +21,8 @@ EXAMPLES, CLASSES, GLOBAL_BATCH = 40, 4, 24
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_import_of_torch():
-    """Workers are forked from a server that has paid for it."""
-    multiprocessing.get_context("forkserver").set_forkserver_preload(["torch", "icelens.losses"])
+def one_import():
+    preload("icelens.losses", "torch._dynamo")  # which an optimizer else imports at its first step
 
 
 def run(worker, ranks, folder, *args):

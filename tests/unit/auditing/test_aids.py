@@ -1,6 +1,7 @@
 """What reviewers are shown beside a suspect: neighbours, top classes, and the network as it was trained."""
 
 import json
+from functools import lru_cache
 
 import numpy as np
 import pytest
@@ -41,10 +42,16 @@ def short(monkeypatch):
     shorten(monkeypatch)
 
 
+@lru_cache
+def audited(kind):
+    """The data and its audit, made once for the tests that only read it."""
+    data = DATA[kind]()
+    return data, audit_labelled(data, device="cpu", reviewed=True)
+
+
 @pytest.mark.parametrize("kind", DATA)
 def test_neighbours_are_trusted_and_of_the_class_that_they_stand_for(kind):
-    data = DATA[kind]()
-    audit = audit_labelled(data, device="cpu", reviewed=True)
+    data, audit = audited(kind)
     found, examples = audit.aids, audit.examples
     np.testing.assert_array_equal(found.rows, np.argsort(examples["trust"], kind="stable"))
     np.testing.assert_array_equal(found.label, data.labels[found.rows])
@@ -65,7 +72,7 @@ def test_neighbours_are_trusted_and_of_the_class_that_they_stand_for(kind):
 
 @pytest.mark.parametrize("kind", DATA)
 def test_top_classes_begin_with_the_likeliest(kind):
-    audit = audit_labelled(DATA[kind](), device="cpu", reviewed=True)
+    _, audit = audited(kind)
     found, classes = audit.aids, len(audit.by_class)
     known = found.top >= 0
     assert (known.sum(1) == min(5, classes)).all()

@@ -1,5 +1,7 @@
 """Before and after: judged by labels with a claim to be right, on examples that neither network has seen."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,16 +19,27 @@ from icelens.review.build import build_from_source
 from icelens.review.store import Judgement, Store
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch):
-    """An audit of 600 digits of which 30 % were given to the next class, and the right classes."""
-    shorten(monkeypatch, epochs=6)
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory):
+    """An audit of 600 digits of which 30 % were given to the next class, the classes, and which moved."""
+    folder = tmp_path_factory.mktemp("audited")
     X, given, moved = digits(0.3)
     X, given, moved = X[:600], given[:600], moved[:600]
-    np.savez(tmp_path / "digits.npz", X=X, y=given)
-    source = Source(str(tmp_path / "digits.npz"))
-    run_audit(source.read(), device="cpu", out=tmp_path / "run", report=False, source=source)
-    build_from_source(tmp_path / "run")
+    np.savez(folder / "digits.npz", X=X, y=given)
+    source = Source(str(folder / "digits.npz"))
+    with pytest.MonkeyPatch.context() as patched:
+        shorten(patched, epochs=6)
+        run_audit(source.read(), device="cpu", out=folder / "run", report=False, source=source)
+    build_from_source(folder / "run")
+    return folder / "run", given, moved
+
+
+@pytest.fixture
+def run(audited, tmp_path, monkeypatch):
+    """A copy of it to judge, and the right classes."""
+    shorten(monkeypatch, epochs=6)
+    folder, given, moved = audited
+    shutil.copytree(folder, tmp_path / "run")
     return tmp_path / "run", np.where(moved, (given - 1) % 10, given), moved
 
 

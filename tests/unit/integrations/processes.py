@@ -51,7 +51,7 @@ def preload(*modules):
     """Fork workers from a server that has paid for the imports; one that other tests started has not."""
     server = multiprocessing.forkserver._forkserver
     server._stop()
-    server.set_forkserver_preload(list(modules))
+    server.set_forkserver_preload(["pytest", *modules])  # every file of tests needs that
 
 
 def in_rank(rank, place, worker, args, settings):

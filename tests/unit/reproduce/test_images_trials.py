@@ -119,23 +119,23 @@ def test_the_matrix_of_cross_entropy_is_used_and_not_trained_again(place, monkey
     assert len(read_trials(place.results, "table1")) == 2
 
 
-def test_the_same_seed_gives_the_same_number_at_once_or_one_after_the_other(place, tmp_path):
-    other = Place(place.root, tmp_path / "other", tmp_path / "other_work", "cpu")
-    run_experiment(DIGITS, place, methods=["cross_entropy"], trials=2)
-    run_experiment(DIGITS, other, methods=["cross_entropy"], trials=2, workers=2)
-    timeless = [
-        [{key: r[key] for key in ("accuracy", "auroc", "curve")} for r in read_trials(folder, "table1")]
-        for folder in (place.results, other.results)
-    ]
-    assert timeless[0] == timeless[1]
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_trial_that_fails_does_not_stop_the_others(place, workers):
+def test_trials_at_once_have_the_numbers_of_one_after_the_other_and_one_that_fails_stops_none(tmp_path):
     broken = dataclasses.replace(DIGITS, method={"gce": {"optimizer": "sgd", "learning_rate": 1e30}})
-    with pytest.raises(TrainingError, match=r"1 of 3 trials failed\ndigits, gce, seed 0: the loss is nan"):
-        run_experiment(broken, place, methods=["gce", "cross_entropy", "sce"], trials=1, workers=workers)
-    assert {r["method"] for r in read_trials(place.results, "table1")} == {"cross_entropy", "sce"}
+    found = {}
+    for workers in (1, 2):
+        place = Place(tmp_path / "data", tmp_path / f"results{workers}", tmp_path / f"work{workers}", "cpu")
+        with pytest.raises(TrainingError) as failed:
+            run_experiment(broken, place, methods=["gce", "cross_entropy"], trials=2, workers=workers)
+        said, *trials = str(failed.value).splitlines()
+        assert said == "2 of 4 trials failed"
+        assert sorted(line.partition(" is nan")[0] for line in trials) == [
+            "digits, gce, seed 0: the loss",
+            "digits, gce, seed 1: the loss",
+        ]
+        keys = ("method", "seed", "accuracy", "auroc", "curve")
+        found[workers] = [{key: r[key] for key in keys} for r in read_trials(place.results, "table1")]
+    assert [(r["method"], r["seed"]) for r in found[1]] == [("cross_entropy", 0), ("cross_entropy", 1)]
+    assert found[1] == found[2]
 
 
 VARIANTS = dataclasses.replace(

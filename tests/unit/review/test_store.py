@@ -73,10 +73,11 @@ def test_every_filter_lists_what_it_says_in_order(tmp_path, monkeypatch, reorder
     for row, verdict in said.items():
         judge(store, row, verdict, "owl" if verdict == "relabel" else None)
     assert len(ASKED) == 224
+    rows = table.to_dict("index")
     for filters in ASKED:
         wanted = [
             row for row in order.tolist()
-            if passes(table.loc[row], said.get(row), filters, data.inputs[row][0])
+            if passes(rows[row], said.get(row), filters, data.inputs[row][0])
         ]  # fmt: skip
         found, after = [], None
         while page := store.page(filters, after=after, limit=7):
