@@ -20,7 +20,7 @@ try:
     icelens.cli.app()
 except SystemExit:
     pass
-assert "torch" not in sys.modules
+assert not {"torch", "numpy", "rich"} & sys.modules.keys()
 """
 
 

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from icelens.cli.listed import Listed
+
 if TYPE_CHECKING:
     from icelens.data import Source
 
-app = typer.Typer(help="List the known data sets and fetch them.", no_args_is_help=True)
+app = typer.Typer(
+    cls=Listed,
+    help="List the known data sets and fetch them.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 Root = Annotated[Path, typer.Option("--root", help="The folder that holds the data sets.")]
 Names = Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import typer.core
+from icelens.cli.listed import Listed
 
 GOES_ON = {
     "audit": "the same command goes on from its last finished run",
@@ -19,7 +19,7 @@ class Interrupted(Exception):
     """Ctrl-C while a command ran; says what the same command would do."""
 
 
-class Commands(typer.core.TyperGroup):
+class Commands(Listed):
     """Commands of which one that is interrupted is told: typer itself would leave without a word."""
 
     def invoke(self, ctx: Any) -> Any:

@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from icelens.cli.arguments import Device
+from icelens.cli.listed import Listed
 from icelens.counts import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 app = typer.Typer(
-    help="Rerun the paper: list, copy, run and show its tables and figures.", no_args_is_help=True
+    cls=Listed,
+    help="Rerun the paper: list, copy, run and show its tables and figures.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 Name = Annotated[
