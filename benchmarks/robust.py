@@ -69,8 +69,8 @@ def main() -> None:
     )
     parser.add_argument("--root", type=Path, default=Path("data"), help="the folder of data sets")
     parser.add_argument("--results", type=Path, default=Path("results/robust"), help="a file for each trial")
-    parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES), metavar="CASE",
-                        help=", ".join(CASES))  # fmt: skip
+    parser.add_argument("--cases", nargs="+", choices=ALL, default=list(CASES), metavar="CASE",
+                        help=", ".join(ALL))  # fmt: skip
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=1, help="trials that share the device")
@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="train nothing, print what there is")
     arguments = parser.parse_args()
     place = Place(arguments.root, arguments.results, arguments.device, read_changes(parser, arguments))
-    unfit = [case for case in arguments.cases if not CASES[case].plus]
+    unfit = [case for case in arguments.cases if not ALL[case].plus]
     if PLUS in arguments.methods and unfit:
         print(f"{PLUS} is for large networks on images, so there is none on {', '.join(unfit)}")
     if not arguments.show:
@@ -122,7 +122,7 @@ def missing(arguments: argparse.Namespace, place: Place) -> Iterator[Job]:
     for seed in range(arguments.seeds):
         for case in arguments.cases:
             for method in arguments.methods:
-                fits = method != PLUS or CASES[case].plus
+                fits = method != PLUS or ALL[case].plus
                 if fits and not place.record(case, method, seed).exists():
                     yield case, method, seed, place
 
