@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from robust_cases import ALL, CASES, load_case
+from robust_cases import ALL, CASES, UNSEEN, load_case
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from torch import Tensor, nn
 
@@ -69,8 +69,8 @@ def main() -> None:
     )
     parser.add_argument("--root", type=Path, default=Path("data"), help="the folder of data sets")
     parser.add_argument("--results", type=Path, default=Path("results/robust"), help="a file for each trial")
-    parser.add_argument("--cases", nargs="+", choices=ALL, default=list(CASES), metavar="CASE",
-                        help=", ".join(ALL))  # fmt: skip
+    parser.add_argument("--cases", nargs="+", choices=[*CASES, *UNSEEN], default=list(CASES), metavar="CASE",
+                        help=", ".join([*CASES, *UNSEEN]))  # fmt: skip
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--at-once", type=int, default=1, help="trials that share the device")
@@ -156,7 +156,10 @@ def run_one(case: str, method: str, seed: int, place: Place) -> None:
         "bytes_per_example": state_bytes(state.loss, len(task.train)) / len(task.train),
         "milliseconds_per_step": 1000 * state.seconds / state.iterations,
         "seconds": round(seconds, 2),
-        "settings": {k: v for k, v in asdict(recipe).items() if k not in ("root", "device", "seed")},
+        "settings": {
+            **{k: v for k, v in asdict(recipe).items() if k not in ("root", "device", "seed")},
+            "data": ALL[case].data,
+        },
         **circumstances(recipe.device),
     }
     write_trial(place.record(case, method, seed), record)

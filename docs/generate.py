@@ -54,6 +54,11 @@ PANEL = {  # of benchmarks/robust.py
     "cifar10n-worst": "CIFAR-10N, worst", "cifar100-50": "CIFAR-100, 50 %",
     "fashion-mnist-50": "Fashion-MNIST, 50 %", "hausa": "Hausa news", "digits-30": "digits, 30 %",
 }  # fmt: skip
+UNSEEN = {  # of the same
+    "mnist-mlp-pair-40": "MNIST, pairs 40 %", "mnist-mlp-dirichlet-40": "by class, 40 %",
+    "mnist-mlp-60": "at random 60 %", "cifar10-mlp-30": "CIFAR-10, at random 30 %",
+    "sst2-20": "SST-2, at random 20 %", "sst2-40": "40 %",
+}  # fmt: skip
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -388,18 +393,28 @@ def plus_parts() -> str:
 
 def panel() -> str:
     """The panel of benchmarks/robust.py as far as it is measured, a row for each case."""
+    return _by_method(PANEL)
+
+
+def unseen() -> str:
+    """The cases beside the panel that nothing was chosen by."""
+    return _by_method(UNSEEN)
+
+
+def _by_method(cases: dict[str, str]) -> str:
+    """Cases with a column for each method that is measured on one of them."""
     methods = {
         "cross_entropy": "cross entropy", "gce": "GCE", "elr": "ELR", "sop": "SOP", "ice_linear": "ICE-LIN",
         "ice_power": "ICE-POW", "ice_held": "ICE-HELD", "ice_plus": "ICE+",
     }  # fmt: skip
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in read_trials(RESULTS, "robust"):
-        found.setdefault((record["case"], record["method"]), []).append(record)
+        if record["case"] in cases:
+            found.setdefault((record["case"], record["method"]), []).append(record)
     measured = [method for method in methods if any(method == name for _, name in found)]
     table = [["", *(methods[method] for method in measured)]]
-    for case, title in PANEL.items():
-        if any(case == name for name, _ in found):
-            table.append([title, *(_panel_cell(found.get((case, method), [])) for method in measured)])
+    for case, title in cases.items():
+        table.append([title, *(_panel_cell(found.get((case, method), [])) for method in measured)])
     return markdown(table).rstrip()
 
 
@@ -476,6 +491,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "held_weights": held_weights,
     "beyond": beyond,
     "panel": panel,
+    "unseen": unseen,
     "plus_parts": plus_parts,
     "waiting": waiting,
     "text_flips": text_flips,
