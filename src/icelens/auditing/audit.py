@@ -18,7 +18,6 @@ from icelens.auditing.features import inputs_of
 from icelens.auditing.fit import Fit
 from icelens.auditing.inputs import Inputs
 from icelens.auditing.network import described
-from icelens.auditing.noise_model import NoiseModel
 from icelens.auditing.ranking import (
     best_reading,
     guesses,
@@ -159,7 +158,7 @@ def _judged(
         history=(whole.iteration, whole.history),
         about={
             **(about or {}),
-            **_found(evidence.noise, data),
+            **_found(evidence, data),
             "held": evidence.held,
             "contradicted": contradicted,
             "explained": [round(share * len(data), 1) for share in evidence.span],
@@ -187,6 +186,8 @@ def _blended(whole: Fit, evidence: Evidence, rows: NDArray[np.int64] | None = No
     A network that knows its labels by heart would show a wrong label as its own guess.
     """
     rows = np.arange(len(whole.log_p)) if rows is None else rows
+    if evidence.held:
+        return whole.log_p[rows]
     place = np.full(len(whole.log_p), -1)
     place[evidence.rows] = np.arange(len(evidence.rows))
     known = np.flatnonzero(place[rows] >= 0)
@@ -251,8 +252,9 @@ def about_audit(
     }
 
 
-def _found(noise: NoiseModel, data: Labelled) -> dict[str, Any]:
+def _found(evidence: Evidence, data: Labelled) -> dict[str, Any]:
+    rates = zip(data.classes, evidence.noise.rate, strict=True)
     return {
-        "sharpness": noise.sharpness,
-        "rate_by_class": {name: round(float(r), 4) for name, r in zip(data.classes, noise.rate, strict=True)},
+        **({} if evidence.held else {"sharpness": evidence.noise.sharpness}),
+        "rate_by_class": {name: round(float(rate), 4) for name, rate in rates},
     }

@@ -1,5 +1,7 @@
 """What labels are judged by, where the run on all examples answers for itself."""
 
+import importlib
+
 import numpy as np
 import pytest
 import torch
@@ -12,6 +14,7 @@ from icelens.auditing.stages import honest_runs, whole_run
 from icelens.data import from_arrays
 
 CLASSES = 3
+fitting = importlib.import_module("icelens.auditing.fit")  # the package has a function of that name
 
 
 def sure(rows=900, rate=0.2, seed=0):
@@ -56,17 +59,25 @@ def test_an_audit_of_a_held_run_needs_no_other_and_finds_the_flips(monkeypatch):
     labels = torch.where(wrong, (truth + 1) % CLASSES, truth)
     inputs = Held(values, hidden=256, dropout=0.0)
     runs = []
+    made = []
+    monkeypatch.setattr(
+        fitting, "_channel", lambda *a, make=fitting._channel: made.append(make(*a)) or made[-1]
+    )
     monkeypatch.setattr(
         stages, "fit", lambda *a, fit=stages.fit, **k: runs.append(k["title"]) or fit(*a, **k)
     )
     whole = whole_run(inputs, labels, CLASSES, seed=0, folder=None)
     assert honest_runs(inputs, labels, CLASSES, seed=0, folder=None) is None
     assert runs == ["training on all"]
+    assert whole.confidence == pytest.approx(made[0].confidence().numpy())
+    assert whole.confidence != pytest.approx(made[0].table().numpy(), abs=0.05)  # C does not rank
+    assert whole.visited is None
     found = judge(from_arrays(values.numpy(), labels.numpy()), whole, None)
     listed = found.examples["is_issue"].to_numpy()
     assert (listed & wrong.numpy()).sum() > 0.85 * wrong.sum()
     assert (listed & ~wrong.numpy()).sum() < 0.15 * listed.sum()
     assert found.estimate.low < wrong.sum() < found.estimate.high
     assert found.about["held"] is True
+    assert "sharpness" not in found.about
     order = np.argsort(whole.confidence, kind="stable")  # which ranks by itself
     assert (np.diff(found.examples["trust"].to_numpy()[order]) > 0).all()

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from report_audits import HOSTILE, audited, digits, labelled, of_examples, texts, tumours
 
-from icelens.auditing.report import suspects, write_report
+from icelens.auditing.report import about, suspects, write_report
 from icelens.auditing.report.foreign import one_line, shown
 from icelens.errors import InputError
 
@@ -276,6 +276,15 @@ def test_without_a_history_or_budgets_the_page_leaves_them_out(tmp_path):
     assert "During training" not in page.text
     assert "How much to review" not in page.text
     assert page.data["curve"] is None
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_what_confidence_and_trust_are_is_said_as_the_run_had_them(held, tmp_path):
+    audit, data = texts(["a", "b", "c"])
+    page = page_of(dataclasses.replace(audit, about={"held": held}), data, tmp_path)
+    for sentences in (about.CONFIDENCE_IS, about.TRUST_FROM, about.CHECKED_BY):
+        assert sentences[held] in page.text
+        assert sentences[not held] not in page.text
 
 
 def test_where_nothing_is_wrong_the_least_trusted_are_shown(tmp_path):

@@ -131,36 +131,37 @@ def example(**changes):
             {"p_guess": 0.97},
             4,
             "The model is sure of 'sport' (97 %) and gives the label 'politics' 1 %; "
-            "confidence fell to 0.02 in training.",
+            "confidence ended at 0.02 in training.",
         ),
         (
             {},
             2,
             "The model is sure of 'sport' (99 %) and gives the label 'politics' 1 %; "
-            "confidence fell to 0.02 in training.",
+            "confidence ended at 0.02 in training.",
         ),
         (
             {"p_guess": 0.6, "p_label": 0.33, "confidence": 0.9},  # which is no certainty, whatever the kind
             4,
             "The model leans to 'sport' (60 %) and gives the label 'politics' 33 %; "
-            "confidence stayed at 0.90 in training.",
+            "confidence ended at 0.90 in training.",
         ),
         (
             {"p_guess": 0.45, "p_label": 0.4, "kind": AMBIGUOUS, "confidence": 0.96},
             4,
             "The model is torn: it gives 'sport' 45 % and the label 'politics' 40 %; "
-            "confidence rose to 0.96 in training.",
+            "confidence ended at 0.96 in training.",
         ),
         (
             {},
             4,
-            "The model says 'sport' and gives the label 'politics' 1 %; confidence fell to 0.02 in training.",
+            "The model says 'sport' and gives the label 'politics' 1 %; "
+            "confidence ended at 0.02 in training.",
         ),
         (
             {"guess": "politics", "p_label": 0.38, "kind": AMBIGUOUS, "confidence": 0.7},
             2,
             "The model is torn: it agrees with 'politics' but gives it only 38 %; "
-            "confidence fell to 0.70 in training.",
+            "confidence ended at 0.70 in training.",
         ),
         (
             {"label": "עברית", "p_label": 0.001, "confidence": math.nan},

@@ -30,12 +30,18 @@ TRUST_FROM = {
     True: "It is what the model gave the label in its last visits during training, and so can differ from "
     "the share that it gives it at the end.",
 }
+CONFIDENCE_IS = {
+    False: "While the model trained, each example had a confidence C of its own. It starts at 0.9, rises "
+    "where the model comes to agree with the label, and falls where the label gets in the way.",
+    True: "While the model trained, it was noted how probable it found each label. That begins low for all, "
+    "rises where the model comes to agree with the label, and stays low where it does not.",
+}
 CHECKED_BY = {
     False: "Next to the model it learned, for each example, how far the model is to be believed on it: the "
     "confidence C. Both rank the labels. Classifiers that had not seen a label, trained on the others, say "
     "how many are wrong and how far to trust each.",
     True: "The model was kept to what it had come to believe, before it could know wrong labels by heart. "
-    "The confidence C of a label, how probable the model found it in its last visits, ranks the labels and "
+    "The confidence of a label, how probable the model found it in its last visits, ranks the labels and "
     "says how many are wrong.",
 }
 
@@ -50,6 +56,7 @@ def about(audit: Audit, data: Labelled) -> dict[str, Any]:
     held = bool(audit.about.get("held"))
     return {
         "trust_from": TRUST_FROM[held],
+        "confidence_is": CONFIDENCE_IS[held],
         "checked_by": CHECKED_BY[held],
         "facts": [(_name(name), _value(name, value)) for name, value in facts[:MOST_FACTS]],
         "said": lines,

@@ -42,13 +42,13 @@ def histogram(audit: Audit, height: int = HISTOGRAM_HEIGHT) -> Chart:
 
 def _bar(place: int, every: int, listed: int, height: float, listed_height: float) -> Chart:
     low, high = place / BINS, (place + 1) / BINS
-    title = f"C from {low:.3g} to {high:.3g}: {counted(every, 'example')}, {count(listed)} of them listed"
+    examples = f"{counted(every, 'example')}, {count(listed)} of them listed"
     return {
         "x": f"{100 * low + 0.15:.2f}",
         "width": f"{100 / BINS - 0.3:.2f}",
         "every": _y(height),
         "listed": _y(listed_height),
-        "title": title,
+        "title": f"Confidence from {low:.3g} to {high:.3g}: {examples}",
     }
 
 

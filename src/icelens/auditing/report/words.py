@@ -22,7 +22,6 @@ FEW = 50  # examples, of which no network learns much
 WIDER = 1.25  # times the upper end of the interval, from where on it is worth a warning
 NEARLY_ALL = 0.985
 MANY = 1000  # of which a tenth of a per cent is worth telling
-START = 0.9  # of every confidence
 SURE = 0.9  # of another class; with less a model leans to it
 
 
@@ -210,9 +209,6 @@ def quoted(name: object) -> str:
 
 
 def _course(confidence: float) -> str:
-    """What became of C in training."""
-    if not math.isfinite(confidence):
-        return "confidence is not known"
-    moved = round(confidence, 2) - START
-    way = "stayed at" if abs(moved) < 0.005 else "fell to" if moved < 0 else "rose to"
-    return f"confidence {way} {confidence:.2f} in training"
+    """What became of the confidence in training."""
+    known = math.isfinite(confidence)
+    return f"confidence ended at {confidence:.2f} in training" if known else "confidence is not known"
