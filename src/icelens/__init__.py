@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from icelens.lazy import lazy
 
 if TYPE_CHECKING:
     from icelens.auditing.result import Audit
@@ -60,16 +61,7 @@ _HOMES = {
     "noise": ("NOISES", "add_noise"),
     "train": ("Recipe", "Run", "read_recipe", "run_recipe"),
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name on its first use: `icelens --help` must not wait for torch."""
-    for module, names in _HOMES.items():
-        if name in names:
-            value = getattr(importlib.import_module(f"icelens.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'icelens' has no attribute '{name}'")
+__getattr__ = lazy(__name__, _HOMES)  # `icelens --help` must not wait for torch
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,7 @@ class Listed(typer.core.TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the list of commands."""
-        rows = [(name, command.get_short_help_str(limit=200)) for name, command in self.commands.items()]
+        shown = {name: command for name, command in self.commands.items() if not command.hidden}
+        rows = [(name, command.get_short_help_str(limit=200)) for name, command in shown.items()]
         with formatter.section("Commands"):
             formatter.write_dl(rows)

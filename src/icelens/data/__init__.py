@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from icelens.data.catalog import DATASETS
 from icelens.data.cifar10n import read_cifar10n
@@ -14,6 +13,7 @@ from icelens.data.examples import Examples, Split
 from icelens.data.idx import read_idx
 from icelens.data.labelled import Labelled
 from icelens.data.source import Layout, Remote, Source
+from icelens.lazy import lazy
 
 if TYPE_CHECKING:
     from icelens.data.device import OnDevice, channel_stats, crop_flip
@@ -51,14 +51,7 @@ _HOMES = {
     "own.images": ("open_image",),
     "own.read": ("from_arrays", "read_labelled"),
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Import on first use what needs torch or pandas: a list of data sets and their download need neither."""
-    for module, names in _HOMES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"icelens.data.{module}"), name)
-    raise AttributeError(f"module 'icelens.data' has no attribute '{name}'")
+__getattr__ = lazy(__name__, _HOMES)  # a list of data sets and their download need no torch
 
 
 def __dir__() -> list[str]:

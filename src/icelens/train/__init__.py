@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from icelens.lazy import lazy
 from icelens.train.recipe import SETTINGS, Recipe, make_recipe, read_recipe
 
 if TYPE_CHECKING:
@@ -13,14 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SETTINGS", "Recipe", "Run", "make_recipe", "read_recipe", "run_recipe"]
 
-_HOMES = {"run_recipe": "driver", "Run": "run"}
-
-
-def __getattr__(name: str) -> Any:
-    """Import what trains on first use: a recipe is read and checked without torch."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"icelens.train.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'icelens.train' has no attribute '{name}'")
+# A recipe is read and checked without torch.
+__getattr__ = lazy(__name__, {"driver": ("run_recipe",), "run": ("Run",)})
 
 
 def __dir__() -> list[str]:
