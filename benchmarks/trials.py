@@ -25,8 +25,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from icelens.data import Examples, Split
 from icelens.models import network
 from icelens.reproduce.at_once import share_cores
-from icelens.reproduce.experiment import read_experiment
-from icelens.reproduce.images import Place, Trial, recipe_of, train
+from icelens.reproduce.experiment import Place, read_experiment
+from icelens.reproduce.images import Trial, recipe_of, train
 from icelens.train import Recipe
 
 SHAPES = {"mnist": (60_000, (1, 28, 28)), "cifar10": (50_000, (3, 32, 32))}

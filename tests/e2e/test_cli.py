@@ -30,16 +30,17 @@ def icelens(*words, cwd=None):
     return subprocess.run(command, check=False, capture_output=True, text=True, cwd=cwd, env=one_thread)
 
 
-# Exit 2 for each command on standard input, and none of them loads torch.
-MISUSE = """
+# Each line of standard input is an exit code and a command that leaves with it, and none of them loads torch.
+WITHOUT_TORCH = """
 import sys
 from icelens.cli import main
 for line in sys.stdin:
-    sys.argv = ["icelens", *line.split()]
+    code, *words = line.split()
+    sys.argv = ["icelens", *words]
     try:
         main()
     except SystemExit as left:
-        assert left.code == 2, line
+        assert left.code == int(code), line
     assert "torch" not in sys.modules, line
 """
 
@@ -115,9 +116,10 @@ def test_misuse_is_told_without_waiting_for_torch(tmp_path):
         "reproduce show table1": "results: no finished trial of table1",
         "reproduce figures ridgeline": "unknown figure 'ridgeline'; did you mean 'ridgelines'?",
     }
+    lines = ["0 data ls", "0 train --show", "0 reproduce ls", *(f"2 {words}" for words in wrong)]
     told = subprocess.run(
-        [sys.executable, "-c", MISUSE], input="\n".join(wrong), capture_output=True, text=True, cwd=tmp_path,
-        check=True,
+        [sys.executable, "-c", WITHOUT_TORCH], input="\n".join(lines), capture_output=True, text=True,
+        cwd=tmp_path, check=True,
     ).stderr.splitlines()  # fmt: skip
     for (command, message), line in zip(wrong.items(), told, strict=True):
         assert message in line, command

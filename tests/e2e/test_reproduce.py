@@ -40,7 +40,7 @@ def folder(tmp_path):
 
 
 def test_run_show_and_run_again(folder, command):
-    answer = icelens("run", "digits.toml", "--device", "cpu", cwd=folder)
+    answer = icelens("run", "digits.toml", "--device", "cpu", "--workers", "2", cwd=folder)
     assert answer == f"digits.toml: 4 trials run; the records are in {Path('results') / 'table1'}\n"
     code, again, err = command("reproduce", "run", "digits.toml", "--device", "cpu")
     assert code == 0, err

@@ -11,13 +11,14 @@ from icelens.errors import InputError, TrainingError
 from icelens.reproduce import images, store
 from icelens.reproduce.experiment import (
     Experiment,
+    Place,
     expanded,
     names,
     read_experiment,
     recipe_path,
     settings_of,
 )
-from icelens.reproduce.images import Place, Trial, missing, recipe_of, trials_of
+from icelens.reproduce.images import Trial, missing, recipe_of, trials_of
 from icelens.reproduce.runner import run_experiment
 from icelens.reproduce.store import circumstances, read_trials
 

@@ -7,8 +7,7 @@ import pytest
 from data_files import idx_bytes
 from scipy.io import savemat
 
-from icelens.reproduce.experiment import read_experiment
-from icelens.reproduce.images import Place
+from icelens.reproduce.experiment import Place, read_experiment
 from icelens.reproduce.runner import run_experiment
 from icelens.reproduce.store import read_trials
 

@@ -7,8 +7,7 @@ from text_files import write_task
 
 from icelens.errors import FileError, InputError
 from icelens.reproduce import text_trials
-from icelens.reproduce.experiment import read_experiment
-from icelens.reproduce.images import Place
+from icelens.reproduce.experiment import Place, read_experiment
 from icelens.reproduce.paper_text import EPOCHS, LISTED, TABLE2, TITLES
 from icelens.reproduce.runner import run_experiment
 from icelens.reproduce.store import read_trials
