@@ -42,8 +42,12 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--rounds", type=int, default=60, help="interleaved rounds per table (default 60)")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS), metavar="METHOD",
+                        help=", ".join(METHODS))  # fmt: skip
     parser.add_argument("--json", help="also write all figures to this file")
     arguments = parser.parse_args()
+    for title in METHODS.keys() - set(arguments.methods):
+        del METHODS[title]
     device = torch.device(arguments.device)
     print(machine(device), flush=True)
     figures: dict[str, Any] = {"machine": machine(device), "rounds": arguments.rounds}

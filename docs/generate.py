@@ -369,26 +369,31 @@ def held_parts() -> str:
         "fashion-mlp-pair-40": "pairs 40 %", "fashion-mlp-instance-40": "by instance 40 %",
         "fashion-mlp-50": "at random 50 %", "fashion-mlp-80": "80 %",
     }  # fmt: skip
-    trials = [trial for folder in sorted((RESULTS / "parts").iterdir()) for trial in read_trials(folder, "")]
-    of_held = [trial for trial in trials if trial["case"] in cases]
+    parts = _parts("parts", "ICE-HELD")
     table = [["", *cases.values()]]
-    for part in ("ICE-HELD", *sorted({trial["part"] for trial in of_held} - {"ICE-HELD"})):
-        found = [[t for t in of_held if (t["part"], t["case"]) == (part, case)] for case in cases]
+    for part in ("ICE-HELD", *sorted(parts.keys() - {"ICE-HELD"})):
+        found = [[trial for trial in parts[part] if trial["case"] == case] for case in cases]
         table.append([part, *(_panel_cell(records, ("auroc",), digits=4) for records in found)])
     return markdown(table).rstrip()
 
 
 def plus_parts() -> str:
-    """ICE+ with a short second stage, and what it is without its parts."""
-    folders = sorted((RESULTS / "parts_short").iterdir())
-    trials = [trial for folder in folders for trial in read_trials(folder, "")]
-    trials.sort(key=lambda trial: (trial["part"] != "ICE+", -trial["accuracy"]))
-    table = [["", "accuracy", "AUROC", "F1", "beliefs that are right"]]
-    for trial in trials:
-        scores = [f"{trial[name]:.3f}".replace("0.", ".") for name in ("auroc", "f1")]
-        right = trial["course"][-1]["right"]
-        table.append([trial["part"], f"{100 * trial['accuracy']:.2f}", *scores, f"{100 * right:.1f} %"])
+    """ICE+ with a short second stage, and what it is without its parts, the best first."""
+    table = [["", "accuracy / AUROC / F1", "beliefs that are right"]]
+    for part, trials in _parts("parts_short", "ICE+").items():
+        right = statistics.fmean(trial["course"][-1]["right"] for trial in trials)
+        table.append([part, _panel_cell(trials), f"{100 * right:.1f} %"])
     return markdown(table).rstrip()
+
+
+def _parts(folder: str, whole: str) -> dict[str, list[dict[str, Any]]]:
+    """Trials of benchmarks/parts.py by what they are without; the whole first, then by accuracy."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for of_part in sorted((RESULTS / folder).iterdir()):
+        for trial in read_trials(of_part, ""):
+            found.setdefault(trial["part"], []).append(trial)
+    best = {part: statistics.fmean(trial["accuracy"] for trial in trials) for part, trials in found.items()}
+    return {part: found[part] for part in sorted(found, key=lambda part: (part != whole, -best[part]))}
 
 
 def panel() -> str:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 RESAMPLES, STEPS = 30, 10  # the steps start from what was found
 ROWS = 20_000  # of a resample
 NORMAL_90 = 1.645
-# What the estimate is off by itself, as a share of it: measured on data sets with planted noise.
+# What the estimate is off by itself, as a share of it: measured on data sets with planted noise,
+# not with held networks.
 OFF_BY = 0.12
 
 

@@ -34,11 +34,10 @@ class Audit:
 
     Args:
         examples: a row per example in the order of the data: `id`, `index`, `rank` (1 is the most
-            suspicious), `label` and `guess` (categories, the same for both), `confidence` (C, or
-            for images on a GPU that of ICE-HELD), `p_label` and
-            `p_guess` (the model's probability of either), `trust` (the probability that the given label is
-            right; low = suspicious), `kind` ("mislabelled", "ambiguous", or "" where there is no issue),
-            `is_issue`.
+            suspicious), `label` and `guess` (categories, the same for both), `confidence` (C; for images on a
+            GPU without a backbone that of ICE-HELD), `p_label` and `p_guess` (the model's probability of
+            either), `trust` (the probability that the given label is right; low = suspicious), `kind`
+            ("mislabelled", "ambiguous", or "" where there is no issue), `is_issue`.
         estimate: how many labels are wrong.
         pairs: the label given, the class it should be, how many errors of that kind are expected and how many
             issues there are, the most frequent first: columns `label`, `guess`, `errors`, `issues`.
