@@ -56,6 +56,8 @@ PARTS: dict[str, dict[str, Part]] = {
         "all K numbers of belief: ELR": Part("elr"),
         # But for the first pass, in which nothing is known yet that could last.
         "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
+        "waits half as long": Part("ice_held", instead={"_VISITS": 1.0}),
+        "waits half as long, holds by 8": Part("ice_held", instead={"_VISITS": 1.0}, settings={"hold": 8.0}),
         "holds firm beliefs no harder": Part("ice_held", instead={"_FIRMER": 0.0}),
         "never lets go": Part("ice_held", settings={"doubt": 1e-9}),
         "does not wait, never lets go": Part("ice_held", settings={"doubt": 0.0}),

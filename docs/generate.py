@@ -373,7 +373,8 @@ def held_parts() -> str:
     table = [["", *cases.values()]]
     for part in ("ICE-HELD", *sorted(parts.keys() - {"ICE-HELD"})):
         found = [[trial for trial in parts[part] if trial["case"] == case] for case in cases]
-        table.append([part, *(_panel_cell(records, ("auroc",), digits=4) for records in found)])
+        if all(found):
+            table.append([part, *(_panel_cell(records, ("auroc",), digits=4) for records in found)])
     return markdown(table).rstrip()
 
 
