@@ -33,8 +33,9 @@ TRUST_FROM = {
 CONFIDENCE_IS = {
     False: "While the model trained, each example had a confidence C of its own. It starts at 0.9, rises "
     "where the model comes to agree with the label, and falls where the label gets in the way.",
-    True: "While the model trained, it was noted how probable it found each label. That begins low for all, "
-    "rises where the model comes to agree with the label, and stays low where it does not.",
+    True: "While the model trained, it was noted how probable it found each label. All stand at 0.9 until "
+    "they are first seen. Then it is low, rises where the model comes to agree with the label, and stays low "
+    "where it does not.",
 }
 CHECKED_BY = {
     False: "Next to the model it learned, for each example, how far the model is to be believed on it: the "
