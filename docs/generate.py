@@ -378,6 +378,27 @@ def held_parts() -> str:
     return markdown(table).rstrip()
 
 
+def hurried() -> str:
+    """ICE-HELD that waits half as long, and ELR, with the first seed."""
+    cases = {
+        "mnist-mlp-pair-40": "MNIST, pairs 40 %", "mnist-mlp-60": "at random 60 %",
+        "fashion-mlp-pair-40": "Fashion-MNIST, pairs 40 %", "fashion-mlp-50": "at random 50 %",
+        "sst2-20": "SST-2, at random 20 %", "sst2-40": "40 %",
+    }  # fmt: skip
+    parts, panel = _parts("parts", "ICE-HELD"), read_trials(RESULTS, "robust")
+    rows = {
+        "ELR": [*parts["all K numbers of belief: ELR"], *(t for t in panel if t["method"] == "elr")],
+        "ICE-HELD": [*parts["ICE-HELD"], *(t for t in panel if t["method"] == "ice_held")],
+        **{part: trials for part, trials in parts.items() if part.startswith("waits half")},
+    }
+    table = [["", *cases.values()]]
+    for row, trials in rows.items():
+        first = [trial for trial in trials if trial["seed"] == 0]
+        found = ([trial for trial in first if trial["case"] == case] for case in cases)
+        table.append([row, *(_panel_cell(records).removesuffix(" [n = 1]") for records in found)])
+    return markdown(table).rstrip()
+
+
 def plus_parts() -> str:
     """ICE+ with a short second stage, and what it is without its parts, the best first."""
     table = [["", "accuracy / AUROC / F1", "beliefs that are right"]]
@@ -498,6 +519,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "beyond": beyond,
     "panel": panel,
     "unseen": unseen,
+    "hurried": hurried,
     "plus_parts": plus_parts,
     "waiting": waiting,
     "text_flips": text_flips,
