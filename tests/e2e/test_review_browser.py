@@ -270,6 +270,25 @@ def test_the_first_key_in_a_list_chooses_and_the_next_one_judges(opened):
     assert verdicts(server) == {0: ("drop", None)}
 
 
+def test_keys_that_are_pressed_before_the_page_is_whole_count_when_it_is(opened):
+    page, server = opened("text")
+    press_both = "".join(
+        f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}));"
+        for key in "nd"
+    )
+
+    def hasten(route):
+        whole = route.fetch().text().replace("</body>", f"<script>{press_both}</script></body>")
+        route.fulfill(
+            body=whole, content_type="text/html"
+        )  # without the policy that no script may stand in it
+
+    page.route(server.origin + "/", hasten)
+    page.goto(server.origin + "/")
+    saved(page, server, 1)
+    assert verdicts(server) == {0: ("drop", None)}
+
+
 def test_images_stand_beside_trusted_ones_of_both_classes(opened):
     page, server = opened("images", path="/next")
     large = page.locator(".frame.large img")

@@ -485,9 +485,9 @@
 
   document.addEventListener("load", onPicture, true);
   document.addEventListener("error", onPicture, true);
-  document.addEventListener("keydown", onKey);
-  document.addEventListener("click", onClick);
-  document.addEventListener("submit", onSubmit);
+  // A long page is in sight before all of it has come. Keys that are pressed until then wait; buttons send their forms.
+  const early = [], hold = (event) => early.push(event);
+  document.addEventListener("keydown", hold);
   addEventListener("beforeunload", (event) => { if (state.outbox.length) event.preventDefault(); });
   addEventListener("popstate", () => { if (suspect()) open(location.pathname); });
   // A page that the browser kept shows what stood when it was left.
@@ -514,6 +514,11 @@
     });
     if (suspect()) startSuspect();
     if (location.hash === "#query") byId("query")?.focus();
+    document.removeEventListener("keydown", hold);
+    document.addEventListener("keydown", onKey);
+    document.addEventListener("click", onClick);
+    document.addEventListener("submit", onSubmit);
+    early.forEach(onKey);
     drain();
   });
 })();
