@@ -24,8 +24,10 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
+import torch
 from robust import PLUS, Place, add_set, read_changes, run_one
 from robust_cases import ALL, BY_HEART
+from torch import Tensor
 
 from icelens.losses import held
 from icelens.reproduce.at_once import run_jobs
@@ -39,10 +41,20 @@ class Part:
     """A run without a part: the method, what else stands in a module, and what is changed in its recipe."""
 
     method: str
-    module: ModuleType = held
+    module: ModuleType | type = held
     instead: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     longer: bool = False  # as many steps as both stages of ICE+
+
+
+def averages_at_once(loss: held.HeldLoss, used: Tensor, again: Tensor, lasting: Tensor) -> None:
+    """Let s̄ be a plain mean until it has two visits of each example, and s be much faster than s̄."""
+    repeats = loss.rows_seen - loss.examples_seen + again  # visits that were not an example's first
+    span = (2 * loss.examples_seen).clamp_min(1)
+    newer = torch.maximum(again / repeats.clamp_min(1), 4 * used / span).clamp(loss.memory, 1) * (again > 0)
+    loss.steady.lerp_((lasting / again.clamp_min(1)).to(loss.steady), newer.to(loss.steady))
+    visits = (used / span).clamp(max=1).to(loss.steady)
+    loss.settled += visits * (loss.steady - loss.settled * (repeats > span))
 
 
 def unmixed(*_: Any) -> float:
@@ -57,7 +69,9 @@ PARTS: dict[str, dict[str, Part]] = {
         # But for the first pass, in which nothing is known yet that could last.
         "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
         "waits half as long": Part("ice_held", instead={"_VISITS": 1.0}),
-        "waits half as long, holds by 8": Part("ice_held", instead={"_VISITS": 1.0}, settings={"hold": 8.0}),
+        "holds from the third visit on": Part("ice_held", held.HeldLoss, {"_average": averages_at_once}),
+        "holds few classes no harder": Part("ice_held", instead={"_TEN": 0.0}),
+        "holds two classes by 8": Part("ice_held", instead={"_TEN": 4 / 3}),
         "holds firm beliefs no harder": Part("ice_held", instead={"_FIRMER": 0.0}),
         "never lets go": Part("ice_held", settings={"doubt": 1e-9}),
         "does not wait, never lets go": Part("ice_held", settings={"doubt": 0.0}),

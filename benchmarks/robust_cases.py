@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -35,7 +35,7 @@ LONG: dict[str, Any] = {
 # with crops and flips alone it loses five points.
 PLUS: dict[str, dict[str, Any]] = {"resnet18": {"iterations": 3000, "refine": 150.0}}
 TEXT_WIDTH = 256
-SST2_ROWS = 20_000
+PHRASES = 20_000
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,28 @@ UNSEEN = {
     "sst2-20": Case("sst2", LONG, partial(_drawn, "symmetric", 0.2)),
     "sst2-40": Case("sst2", LONG, partial(_drawn, "symmetric", 0.4)),
 }
-ALL = {**CASES, **BY_HEART, **UNSEEN}
+# By these and the last two above it was chosen how hard few classes are held: hard to tell apart, rare, easy.
+SHORT = {**LONG, "iterations": 4000}
+FEW = {
+    "sst2-0": Case("sst2", LONG),
+    "shirts-0": Case("fashion-shirts", SHORT),
+    "shirts-20": Case("fashion-shirts", SHORT, partial(_drawn, "symmetric", 0.2)),
+    "odd-30": Case("mnist-odd", SHORT, partial(_drawn, "symmetric", 0.3)),
+}
+# Written down when that was fixed, before any method was run on them.
+FEW_UNSEEN = {
+    "high-20": Case("mnist-high", SHORT, partial(_drawn, "symmetric", 0.2)),
+    "footwear-40": Case("fashion-footwear", SHORT, partial(_drawn, "symmetric", 0.4)),
+    "vehicles-30": Case("cifar10-vehicles", SHORT, partial(_drawn, "symmetric", 0.3)),
+    "cola-20": Case("cola", SHORT, partial(_drawn, "symmetric", 0.2)),
+}
+ALL = {**CASES, **BY_HEART, **UNSEEN, **FEW, **FEW_UNSEEN}
 
 
 def load_case(name: str, root: Path, seed: int) -> tuple[Split, dict[str, Any]]:
     """The data of a trial with its labels as given and as they are, and the settings to train with."""
     case = ALL[name]
-    read = TEXTS.get(case.data)
+    read = MADE.get(case.data)
     split = read(root) if read else _loaded(case.data, root)
     settings = {**case.settings, "data": "digits" if read else case.data}
     if case.noise is None:
@@ -138,18 +153,44 @@ def _hausa(root: Path) -> Split:
 
 
 @lru_cache(maxsize=1)
-def _sst2(root: Path) -> Split:
-    """The mood of the first 20,000 phrases of film reviews, tested on the dev set."""
-    split = load("sst2", root)
+def _phrases(data: str, root: Path) -> Split:
+    """The first 20,000 texts of a task of GLUE, tested on its dev set."""
+    split = load(data, root)
     (train, labels), (test, truth) = (
-        ([text for (text,) in part.inputs][:SST2_ROWS], part.labels[:SST2_ROWS])
+        ([text for (text,) in part.inputs][:PHRASES], part.labels[:PHRASES])
         for part in (split.train, split.test)
     )
     train, test = _projected(train, test)
     return Split(Examples(train, labels, split.train.classes), Examples(test, truth, split.train.classes))
 
 
-TEXTS = {"hausa": _hausa, "sst2": _sst2}
+def _regrouped(data: str, groups: dict[str, tuple[int, ...]], root: Path) -> Split:
+    """A data set with the classes of each group as one, and without those of none."""
+    split = _loaded(data, root)
+    codes = torch.full((len(split.train.classes),), -1)
+    for code, members in enumerate(groups.values()):
+        codes[list(members)] = code
+    return replace(
+        split, train=_in_groups(split.train, codes, groups), test=_in_groups(split.test, codes, groups)
+    )
+
+
+def _in_groups(part: Examples, codes: Tensor, groups: Iterable[str]) -> Examples:
+    labels = codes[part.labels]
+    return Examples(part.inputs[labels >= 0], labels[labels >= 0], tuple(groups))
+
+
+ALL_BUT_SHIRTS, VEHICLES, ANIMALS = (0, 1, 2, 3, 4, 5, 7, 8, 9), (0, 1, 8, 9), (2, 3, 4, 5, 6, 7)
+MADE: dict[str, Callable[[Path], Split]] = {
+    "hausa": _hausa,
+    "sst2": partial(_phrases, "sst2"),
+    "cola": partial(_phrases, "cola"),
+    "fashion-shirts": partial(_regrouped, "fashion-mnist", {"rest": ALL_BUT_SHIRTS, "shirt": (6,)}),
+    "fashion-footwear": partial(_regrouped, "fashion-mnist", {"sandal": (5,), "sneaker": (7,), "boot": (9,)}),
+    "mnist-odd": partial(_regrouped, "mnist", {"even": (0, 2, 4, 6, 8), "odd": (1, 3, 5, 7, 9)}),
+    "mnist-high": partial(_regrouped, "mnist", {"low": (0, 1, 2, 3, 4), "high": (5, 6, 7, 8, 9)}),
+    "cifar10-vehicles": partial(_regrouped, "cifar10", {"vehicle": VEHICLES, "animal": ANIMALS}),
+}
 
 
 def _projected(train: list[str], test: list[str]) -> tuple[Tensor, Tensor]:

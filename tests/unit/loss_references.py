@@ -225,7 +225,7 @@ def _(problem: Problem, state: Any, step_size: float, start: float, label_smooth
 def _(problem: Problem, state: Any, **settings: float) -> Step:
     """The docstrings of ChannelLoss and HeldLoss."""
     n, k, decay = problem.examples, problem.classes, settings["decay"]
-    strongest = settings["hold"] * max(1.0, math.log10(k))
+    strongest = settings["hold"] * max(0.9 / (1 - 1 / k), math.log10(k))
     v, leader, share = [math.log(9)] * n, [0] * n, [0.0] * n
     flipped = [[0.0 if a == b else 0.1 / (k - 1) / k for b in range(k)] for a in range(k)]
     stayed = [0.9 / k] * k

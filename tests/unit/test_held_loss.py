@@ -27,7 +27,7 @@ def visits(classes, count, seed=0):
 
 def test_with_two_classes_it_is_elr_with_its_whole_table():
     labels, batches = visits(2, 8)
-    held, elr = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2)
+    held, elr = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2, strength=5.4)
     index = torch.arange(N)
     for logits in batches:
         ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
@@ -121,15 +121,19 @@ def test_the_second_term_pulls_with_what_was_believed_held_fixed():
     t = held._recalled(p.detach().clamp(1e-4, 1 - 1e-4), held._notes(index))
     # d log(1 − ⟨t, p⟩) / dz = −p ∘ (t − ⟨t, p⟩) / (1 − ⟨t, p⟩)
     inner = (t * p).sum(1, keepdim=True)
-    wanted = p - F.one_hot(labels, classes) - 3 * p * (t - inner) / (1 - inner)
+    wanted = p - F.one_hot(labels, classes) - 3.375 * p * (t - inner) / (1 - inner)
     held.eval()(logits, labels, index).backward()
     torch.testing.assert_close(logits.grad, wanted.detach(), atol=1e-9, rtol=1e-6)
 
 
-def test_more_classes_are_held_harder():
-    few, many = HeldLoss(1, 2, doubt=0.0), HeldLoss(1, 100, doubt=0.0)
-    assert few._weight(few.table.v, few.share).item() == pytest.approx(3.0)
-    assert many._weight(many.table.v, many.share).item() == pytest.approx(6.0)
+@pytest.mark.parametrize(("classes", "weight"), [(2, 5.4), (3, 4.05), (10, 3.0), (100, 6.0)])
+def test_few_and_many_classes_are_held_harder_than_ten(classes, weight):
+    held = HeldLoss(1, classes, doubt=0.0)
+    assert held._weight(held.table.v.float(), held.share).item() == pytest.approx(weight)
+    held = HeldLoss(1, classes)
+    held.steady.fill_(0.6)
+    held.settled.fill_(0.6)
+    assert held._weight(held.table.v.float(), held.share).item() == pytest.approx(weight)
 
 
 def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts():
@@ -209,7 +213,7 @@ def test_a_first_visit_in_a_later_epoch_knows_of_no_belief():
 
 def test_rows_that_are_held_out_do_not_count_as_visited():
     labels, batches = visits(2, 6)
-    held, elr, some = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2), torch.arange(0, N, 2)
+    held, elr, some = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2, strength=5.4), torch.arange(0, N, 2)
     for logits in batches:
         loss = held(logits[some].clone().requires_grad_(), labels[some], some)
         wanted = elr(logits[some].clone().requires_grad_(), labels[some], some)

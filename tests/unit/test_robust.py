@@ -3,12 +3,19 @@
 import argparse
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+import torch
+import torch.nn.functional as F
+
+from icelens.data import Examples, Split
+from icelens.losses import held
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import parts
+import robust_cases
 from robust import add_set, read_changes
 
 
@@ -64,3 +71,38 @@ def test_a_record_of_the_panel_stands_for_the_whole_method_unless_something_is_c
     assert parts.find_record(arguments, "cifar10n-worst", "beliefs never move", 0) != record
     arguments.changes = {"refine": 50}
     assert parts.find_record(arguments, "cifar10n-worst", "ICE+", 0).parent == tmp_path / "parts" / "ICE_"
+
+
+def test_classes_are_put_together_and_those_of_no_group_left_out(monkeypatch):
+    labels = torch.tensor([0, 1, 2, 3, 2])
+    part = Examples(torch.arange(5)[:, None], labels, ("a", "b", "c", "d"))
+    monkeypatch.setattr(robust_cases, "_loaded", lambda data, root: Split(part, part))
+    split = robust_cases._regrouped("any", {"late": (3, 2), "first": (0,)}, Path())
+    for half in (split.train, split.test):
+        assert half.classes == ("late", "first")
+        assert half.labels.tolist() == [1, 0, 0, 0]
+        assert half.inputs.squeeze(1).tolist() == [0, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("part", "classes", "weight"),
+    [("few classes no harder", 2, 3.0), ("few classes no harder", 10, 3.0), ("two classes by 8", 2, 8.0)],
+)
+def test_the_hold_of_a_part_is_that_of_its_name(part, classes, weight):
+    with patch.multiple(held, **parts.PARTS["ice_held"][f"holds {part}"].instead):
+        loss = held.HeldLoss(1, classes, doubt=0.0)
+        assert loss._weight(torch.zeros(1), torch.zeros(1)).item() == pytest.approx(weight)
+
+
+@pytest.mark.parametrize("batch", [1, 20, 200])
+def test_what_averages_at_once_holds_from_the_third_visit_on(batch):
+    rows, classes, weights = 200, 10, []
+    labels = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(0))
+    changed = parts.PARTS["ice_held"]["holds from the third visit on"]
+    with patch.multiple(changed.module, **changed.instead):
+        loss = held.HeldLoss(rows, classes)
+        for _ in range(3):
+            for index in torch.arange(rows).split(batch):
+                loss((6.0 * F.one_hot(index % classes, classes)).requires_grad_(), labels[index], index)
+            weights.append(loss._weight(loss.table.v, torch.zeros(rows)).max().item())
+    assert weights == pytest.approx([0, 0.015, 3], abs=0.01)

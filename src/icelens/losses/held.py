@@ -21,6 +21,7 @@ _SURE = 1e-6  # the support of a label stays so far from 0 and 1; nearer to 1 fl
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
+_TEN = 0.9  # so that ten classes have the hold as it is given
 _FIRMER = 2.0  # what is added to a hold of 1 for a firm belief where all labels are contradicted
 _LASTING = 0.02  # of the confidence at least, what is read from all visits
 _MOSTLY = 0.5  # the same where all labels are contradicted
@@ -75,7 +76,9 @@ class HeldLoss(ChannelLoss):
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
     average of s over two visits of every example or so, and k = max(1, log10 K), the weight is
-    w = k · hold · min[1, 1.03 s̄ / s]^(8k) · (1 + 2 (d t_m)⁴) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
+    w = h · min[1, 1.03 s̄ / s]^(8k) · (1 + 2 (d t_m)⁴) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
+    h is `hold` with ten classes, and hold · max(k, 0.9 K / (K − 1)) else, 1.8 times as much with two: of
+    ⟨t, p⟩ a share of 1/K is there by chance, and a belief of 0.6 in one of two classes hardly holds.
     A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s
     hardly grows. Where most labels are contradicted, firm beliefs, those with a large share t_m of the
     leading class before this visit, are held harder: so many wrong labels would outweigh them. And where few
@@ -86,10 +89,10 @@ class HeldLoss(ChannelLoss):
     Args:
         examples: the number of training examples.
         classes: K, at least 2.
-        hold: weight of the second term with up to ten classes. 3 is that of Liu et al. for CIFAR-10. From 2
-            on it outweighs the pull of a wrong label on a model that is sure of another class.
+        hold: weight of the second term with ten classes. 3 is that of Liu et al. for CIFAR-10. From 2 on it
+            outweighs the pull of a wrong label on a model that is sure of another class.
         decay: of the averages t and e over visits; 0.7 is theirs.
-        doubt: the share of contradicted labels from which on all are held; 0 holds all by k · hold from the
+        doubt: the share of contradicted labels from which on all are held; 0 holds all by h from the
             first visit on, whatever the data says: for comparison.
         step_size: how far one visit moves a confidence logit.
         reduction: "mean", "sum" or "none".
@@ -261,13 +264,15 @@ class HeldLoss(ChannelLoss):
 
     def _weight(self, v: Tensor, share: Tensor) -> Tensor:
         """w of examples with these confidence logits and shares of the leading class."""
-        many = max(1.0, math.log10(len(self.stayed)))
+        classes = len(self.stayed)
+        many = max(1.0, math.log10(classes))
+        hold = self.hold * max(many, _TEN * classes / (classes - 1))
         if not self.doubt:
-            return torch.full_like(v, many * self.hold)
+            return torch.full_like(v, hold)
         everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
         settled = (_SLACK * self.settled / self.steady.clamp_min(1e-6)).clamp(max=1) ** (_STEEP * many)
         firmer = 1 + _FIRMER * (self.contradicted * share.to(v)) ** 4
-        return many * self.hold * settled * firmer * (1 - (1 - everyone) * torch.sigmoid(v))
+        return hold * settled * firmer * (1 - (1 - everyone) * torch.sigmoid(v))
 
     def _remember(self, batch: _Batch) -> None:
         """Let beliefs, the support of labels and what is counted of both follow a batch."""
@@ -278,14 +283,19 @@ class HeldLoss(ChannelLoss):
         used, again, wrong, lasting = torch.stack([usable, known, wrong, lasting]).sum(1).unbind()
         rate = (1 / (self.steps + 1)).clamp_min(self.memory)
         self.contradicted.lerp_((wrong / used.clamp_min(1)).to(rate), rate * (used > 0))
-        self.steady.lerp_((lasting / again.clamp_min(1)).to(rate), rate * (again > 0))
-        visits = used / (_VISITS * self.examples_seen).clamp_min(1)
-        self.settled.lerp_(self.steady, visits.clamp(max=1).to(rate))
+        self._average(used, again, lasting)
         newer = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
         self._follow(batch.p_y, batch.rows, usable, torch.where(notes.share == 0, 1.0, newer))
         self.examples_seen += used - again
         self.rows_seen += used
         self._write(share, leader, batch.rows, usable)
+
+    def _average(self, used: Tensor, again: Tensor, lasting: Tensor) -> None:
+        """Let s and s̄ follow a batch: how many rows, how many known, of how many a belief lasts."""
+        rate = (1 / (self.steps + 1)).clamp_min(self.memory)
+        self.steady.lerp_((lasting / again.clamp_min(1)).to(rate), rate * (again > 0))
+        visits = used / (_VISITS * self.examples_seen).clamp_min(1)
+        self.settled.lerp_(self.steady, visits.clamp(max=1).to(rate))
 
     def _follow(self, p_y: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
         """Let the support of the labels follow their probabilities, of the rows that may change."""
