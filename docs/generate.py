@@ -57,7 +57,7 @@ PANEL = {  # of benchmarks/robust.py
 UNSEEN = {  # of the same
     "mnist-mlp-pair-40": "MNIST, pairs 40 %", "mnist-mlp-dirichlet-40": "by class, 40 %",
     "mnist-mlp-60": "at random 60 %", "cifar10-mlp-30": "CIFAR-10, at random 30 %",
-    "vehicles-30": "vehicles or animals, at random 30 %", "high-20": "MNIST, 5 and above or not, at random 20 %",
+    "vehicles-30": "vehicles or animals, at random 30 %", "high-20": "MNIST, 5 and above or not, 20 %",
     "footwear-40": "Fashion-MNIST, three kinds of footwear, at random 40 %",
     "cola-20": "CoLA, grammatical or not, at random 20 %",
 }  # fmt: skip
