@@ -145,6 +145,8 @@ def run_one(case: str, method: str, seed: int, place: Place) -> None:
     )
     seconds = time.perf_counter() - started
     accuracies = [row["test_accuracy"] for row in state.metrics]
+    found, classes = find_method(recipe.loss), len(task.classes)
+    guess = log_probabilities(recipe, state.predictor, task.test, found, classes).argmax(1)
     record = {
         "case": case,
         "method": method,
@@ -153,7 +155,7 @@ def run_one(case: str, method: str, seed: int, place: Place) -> None:
         "accuracy": accuracies[-1],
         "accuracy_best": max(accuracies),
         "curve": accuracies,
-        "recall": recall(recipe, task, state),
+        "recall": recall(guess, task.test.labels, classes),
         **({"course": course} if course else {}),
         **detection(recipe, task, state),
         "bytes_per_example": state_bytes(state.loss, len(task.train)) / len(task.train),
@@ -192,12 +194,11 @@ def detection(recipe: Recipe, task: Task, state: State) -> dict[str, Any]:
     return found
 
 
-def recall(recipe: Recipe, task: Task, state: State) -> list[float]:
-    """The share of each class of the test set that is found at the end."""
-    method, classes = find_method(recipe.loss), len(task.classes)
-    guess = log_probabilities(recipe, state.predictor, task.test, method, classes).argmax(1)
-    found, labels = (guess == task.test.labels).float(), task.test.labels
-    return [round(float(found[labels == code].mean()), 4) for code in range(classes)]
+def recall(guess: Tensor, labels: Tensor, classes: int) -> list[float | None]:
+    """The share of each class that is found; None of one that is not there."""
+    found = (guess == labels).float()
+    shares = (found[labels == code] for code in range(classes))
+    return [round(float(share.mean()), 4) if len(share) else None for share in shares]
 
 
 def ranking(wrong: NDArray[np.bool_], score: NDArray[Any]) -> dict[str, float]:

@@ -54,7 +54,7 @@ PANEL = {  # of benchmarks/robust.py
     "cifar10n-worst": "CIFAR-10N, worst", "cifar100-50": "CIFAR-100, 50 %",
     "fashion-mnist-50": "Fashion-MNIST, 50 %", "hausa": "Hausa news", "digits-30": "digits, 30 %",
 }  # fmt: skip
-UNSEEN = {  # of the same
+UNSEEN = {  # of its cases beside the panel
     "mnist-mlp-pair-40": "MNIST, pairs 40 %", "mnist-mlp-dirichlet-40": "by class, 40 %",
     "mnist-mlp-60": "at random 60 %", "cifar10-mlp-30": "CIFAR-10, at random 30 %",
     "vehicles-30": "vehicles or animals, at random 30 %", "high-20": "MNIST, 5 and above or not, 20 %",

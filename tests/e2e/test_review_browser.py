@@ -270,23 +270,28 @@ def test_the_first_key_in_a_list_chooses_and_the_next_one_judges(opened):
     assert verdicts(server) == {0: ("drop", None)}
 
 
-def test_keys_that_are_pressed_before_the_page_is_whole_count_when_it_is(opened):
+@pytest.mark.parametrize("keys", ["nd", "dd"])
+def test_keys_before_the_page_is_whole_count_when_it_is_and_judge_nothing_unseen(opened, keys):
     page, server = opened("text")
-    press_both = "".join(
+    pressed = "".join(
         f"document.body.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}));"
-        for key in "nd"
+        for key in keys
     )
 
     def hasten(route):
-        whole = route.fetch().text().replace("</body>", f"<script>{press_both}</script></body>")
-        route.fulfill(
-            body=whole, content_type="text/html"
-        )  # without the policy that no script may stand in it
+        whole = route.fetch().text().replace("</body>", f"<script>{pressed}</script></body>")
+        # Without the header that forbids scripts within a page.
+        route.fulfill(body=whole, content_type="text/html")
 
     page.route(server.origin + "/", hasten)
     page.goto(server.origin + "/")
+    if keys == "dd":  # the first one chose, and what it chose was not seen when the second was pressed
+        page.wait_for_function("() => document.activeElement.dataset.index === '0'")
+        assert rows(server) == 0
+        page.keyboard.press("d")
     saved(page, server, 1)
     assert verdicts(server) == {0: ("drop", None)}
+    assert rows(server) == 1
 
 
 def test_images_stand_beside_trusted_ones_of_both_classes(opened):

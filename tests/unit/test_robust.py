@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import parts
 import robust_cases
-from robust import add_set, read_changes
+from robust import add_set, read_changes, recall
 
 
 def asked(*words, results="results/robust"):
@@ -106,3 +106,16 @@ def test_what_averages_at_once_holds_from_the_third_visit_on(batch):
                 loss((6.0 * F.one_hot(index % classes, classes)).requires_grad_(), labels[index], index)
             weights.append(loss._weight(loss.table.v, torch.zeros(rows)).max().item())
     assert weights == pytest.approx([0, 0.015, 3], abs=0.01)
+
+
+def test_recall_is_by_class_and_none_of_a_class_that_is_not_there():
+    assert recall(torch.tensor([0, 1, 1, 1]), torch.tensor([0, 1, 1, 0]), 3) == [0.5, 1.0, None]
+
+
+def test_a_part_is_run_where_it_is_another_run():
+    few = parts.trials("ice_held", ["sst2-20", "fashion-mlp-50"], list(parts.PARTS["ice_held"]), seeds=1)
+    changed = {part for case, part, _ in few if case == "sst2-20"}
+    assert changed - {part for case, part, _ in few if case == "fashion-mlp-50"} == {
+        "holds few classes no harder",
+        "holds two classes by 8",
+    }

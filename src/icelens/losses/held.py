@@ -21,7 +21,7 @@ _SURE = 1e-6  # the support of a label stays so far from 0 and 1; nearer to 1 fl
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
-_TEN = 0.9  # so that ten classes have the hold as it is given
+_CHANCE = 0.9  # of ⟨t, p⟩, what ten classes do not agree in by chance: they have the hold as it is given
 _FIRMER = 2.0  # what is added to a hold of 1 for a firm belief where all labels are contradicted
 _LASTING = 0.02  # of the confidence at least, what is read from all visits
 _MOSTLY = 0.5  # the same where all labels are contradicted
@@ -266,7 +266,7 @@ class HeldLoss(ChannelLoss):
         """w of examples with these confidence logits and shares of the leading class."""
         classes = len(self.stayed)
         many = max(1.0, math.log10(classes))
-        hold = self.hold * max(many, _TEN * classes / (classes - 1))
+        hold = self.hold * max(many, _CHANCE * classes / (classes - 1))
         if not self.doubt:
             return torch.full_like(v, hold)
         everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
@@ -283,16 +283,15 @@ class HeldLoss(ChannelLoss):
         used, again, wrong, lasting = torch.stack([usable, known, wrong, lasting]).sum(1).unbind()
         rate = (1 / (self.steps + 1)).clamp_min(self.memory)
         self.contradicted.lerp_((wrong / used.clamp_min(1)).to(rate), rate * (used > 0))
-        self._average(used, again, lasting)
+        self._average(rate, used, again, lasting)
         newer = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
         self._follow(batch.p_y, batch.rows, usable, torch.where(notes.share == 0, 1.0, newer))
         self.examples_seen += used - again
         self.rows_seen += used
         self._write(share, leader, batch.rows, usable)
 
-    def _average(self, used: Tensor, again: Tensor, lasting: Tensor) -> None:
+    def _average(self, rate: Tensor, used: Tensor, again: Tensor, lasting: Tensor) -> None:
         """Let s and s̄ follow a batch: how many rows, how many known, of how many a belief lasts."""
-        rate = (1 / (self.steps + 1)).clamp_min(self.memory)
         self.steady.lerp_((lasting / again.clamp_min(1)).to(rate), rate * (again > 0))
         visits = used / (_VISITS * self.examples_seen).clamp_min(1)
         self.settled.lerp_(self.steady, visits.clamp(max=1).to(rate))

@@ -421,6 +421,7 @@
     if (!act) return;
     event.preventDefault();
     act();
+    return act;
   }
 
   function actions(target, key, repeated) {
@@ -518,7 +519,8 @@
     document.addEventListener("keydown", onKey);
     document.addEventListener("click", onClick);
     document.addEventListener("submit", onSubmit);
-    early.forEach(onKey);
+    // What a key chose now had not been seen when the next one was pressed.
+    early.every((event) => onKey(event) !== chooseFirst);
     drain();
   });
 })();
