@@ -48,8 +48,10 @@ class Part:
     longer: bool = False  # as many steps as both stages of ICE+
 
 
-def averages_at_once(loss: held.HeldLoss, rate: Tensor, used: Tensor, again: Tensor, lasting: Tensor) -> None:
-    """Let s̄ rise evenly to the mean of two visits of each example, and s be much faster than s̄."""
+def mean_of_two_visits(
+    loss: held.HeldLoss, rate: Tensor, used: Tensor, again: Tensor, lasting: Tensor
+) -> None:
+    """Let s̄ rise evenly to the mean of s over two visits of each example, and s be much faster than s̄."""
     repeats = loss.rows_seen - loss.examples_seen + again  # visits that were not an example's first
     span = (2 * loss.examples_seen).clamp_min(1)
     newer = torch.maximum(again / repeats.clamp_min(1), 4 * used / span).clamp(loss.memory, 1) * (again > 0)
@@ -70,7 +72,7 @@ PARTS: dict[str, dict[str, Part]] = {
         # But for the first pass, in which nothing is known yet that could last.
         "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
         "waits half as long": Part("ice_held", instead={"_VISITS": 1.0}),
-        "holds from the third visit on": Part("ice_held", held.HeldLoss, {"_average": averages_at_once}),
+        "holds from the third visit on": Part("ice_held", held.HeldLoss, {"_average": mean_of_two_visits}),
         "holds few classes no harder": Part(
             "ice_held", instead={"_CHANCE": 0.0}, only=(*TWO_CLASSES, "footwear-40")
         ),

@@ -145,8 +145,6 @@ def run_one(case: str, method: str, seed: int, place: Place) -> None:
     )
     seconds = time.perf_counter() - started
     accuracies = [row["test_accuracy"] for row in state.metrics]
-    found, classes = find_method(recipe.loss), len(task.classes)
-    guess = log_probabilities(recipe, state.predictor, task.test, found, classes).argmax(1)
     record = {
         "case": case,
         "method": method,
@@ -155,7 +153,7 @@ def run_one(case: str, method: str, seed: int, place: Place) -> None:
         "accuracy": accuracies[-1],
         "accuracy_best": max(accuracies),
         "curve": accuracies,
-        "recall": recall(guess, task.test.labels, classes),
+        "recall": recall(recipe, task, state),
         **({"course": course} if course else {}),
         **detection(recipe, task, state),
         "bytes_per_example": state_bytes(state.loss, len(task.train)) / len(task.train),
@@ -194,8 +192,15 @@ def detection(recipe: Recipe, task: Task, state: State) -> dict[str, Any]:
     return found
 
 
-def recall(guess: Tensor, labels: Tensor, classes: int) -> list[float | None]:
-    """The share of each class that is found; None of one that is not there."""
+def recall(recipe: Recipe, task: Task, state: State) -> list[float | None]:
+    """The share of each class of the test set that is found at the end."""
+    method, classes = find_method(recipe.loss), len(task.classes)
+    log_p = log_probabilities(recipe, state.predictor, task.test, method, classes)
+    return shares_found(log_p.argmax(1), task.test.labels, classes)
+
+
+def shares_found(guess: Tensor, labels: Tensor, classes: int) -> list[float | None]:
+    """By class; None of one that is not there."""
     found = (guess == labels).float()
     shares = (found[labels == code] for code in range(classes))
     return [round(float(share.mean()), 4) if len(share) else None for share in shares]

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import parts
 import robust_cases
-from robust import add_set, read_changes, recall
+from robust import add_set, read_changes, shares_found
 
 
 def asked(*words, results="results/robust"):
@@ -95,7 +95,7 @@ def test_the_hold_of_a_part_is_that_of_its_name(part, classes, weight):
 
 
 @pytest.mark.parametrize("batch", [1, 20, 200])
-def test_what_averages_at_once_holds_from_the_third_visit_on(batch):
+def test_a_mean_of_two_visits_holds_from_the_third_on(batch):
     rows, classes, weights = 200, 10, []
     labels = torch.randint(classes, (rows,), generator=torch.Generator().manual_seed(0))
     changed = parts.PARTS["ice_held"]["holds from the third visit on"]
@@ -109,7 +109,7 @@ def test_what_averages_at_once_holds_from_the_third_visit_on(batch):
 
 
 def test_recall_is_by_class_and_none_of_a_class_that_is_not_there():
-    assert recall(torch.tensor([0, 1, 1, 1]), torch.tensor([0, 1, 1, 0]), 3) == [0.5, 1.0, None]
+    assert shares_found(torch.tensor([0, 1, 1, 1]), torch.tensor([0, 1, 1, 0]), 3) == [0.5, 1.0, None]
 
 
 def test_a_part_is_run_where_it_is_another_run():
