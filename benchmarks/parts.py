@@ -24,6 +24,7 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
+import torch
 from robust import PLUS, Place, add_set, read_changes, run_one
 from robust_cases import ALL, BY_HEART, TWO_CLASSES
 from torch import Tensor
@@ -47,12 +48,16 @@ class Part:
     longer: bool = False  # as many steps as both stages of ICE+
 
 
-def rising_from_zero(loss: held.HeldLoss, again: Tensor, lasting: Tensor) -> None:
-    """Let s and s̄ start at 0 and move towards what they average, s by batches, s̄ by two visits of all."""
+def mean_of_two_visits(
+    loss: held.HeldLoss, rate: Tensor, used: Tensor, again: Tensor, lasting: Tensor
+) -> None:
+    """Let s̄ rise evenly to the mean of s over two visits of each example, and s be much faster than s̄."""
+    repeats = loss.rows_seen - loss.examples_seen + again  # visits that were not an example's first
     span = (2 * loss.examples_seen).clamp_min(1)
-    rate = (1 / (loss.steps + 1)).clamp_min(loss.memory) * (again > 0)
-    loss.steady.lerp_((lasting / again.clamp_min(1)).to(rate), rate)
-    loss.settled.lerp_(loss.steady, (again / span).clamp(max=1).to(rate))
+    newer = torch.maximum(again / repeats.clamp_min(1), 4 * used / span).clamp(loss.memory, 1) * (again > 0)
+    loss.steady.lerp_((lasting / again.clamp_min(1)).to(rate), newer.to(rate))
+    visits = (used / span).clamp(max=1).to(rate)
+    loss.settled += visits * (loss.steady - loss.settled * (repeats > span))
 
 
 def unmixed(*_: Any) -> float:
@@ -66,7 +71,8 @@ PARTS: dict[str, dict[str, Part]] = {
         "all K numbers of belief: ELR": Part("elr"),
         # But for the first pass, in which nothing is known yet that could last.
         "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
-        "waits for eight passes": Part("ice_held", held.HeldLoss, {"_average": rising_from_zero}),
+        "waits half as long": Part("ice_held", instead={"_VISITS": 1.0}),
+        "holds from the third visit on": Part("ice_held", held.HeldLoss, {"_average": mean_of_two_visits}),
         "holds few classes no harder": Part(
             "ice_held", instead={"_CHANCE": 0.0}, only=(*TWO_CLASSES, "footwear-40")
         ),

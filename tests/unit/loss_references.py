@@ -221,15 +221,6 @@ def _(problem: Problem, state: Any, step_size: float, start: float, label_smooth
     return ice(problem, start, label_smoothing, visit)
 
 
-def wait(seen: dict[str, float], visited: int, again: int, same: float) -> None:
-    """Which share of beliefs lasts, and its average over two visits."""
-    repeats = seen["rows"] - visited + again
-    newer = min(1.0, max(0.02, again / repeats, 2 * again / visited))
-    seen["steady"] += newer * (same - seen["steady"])
-    before = seen["settled"] if repeats > 2 * visited else 0.0
-    seen["settled"] += min(1.0, again / visited / 2) * (seen["steady"] - before)
-
-
 @reference("ice_held")
 def _(problem: Problem, state: Any, **settings: float) -> Step:
     """The docstrings of ChannelLoss and HeldLoss."""
@@ -282,8 +273,10 @@ def _(problem: Problem, state: Any, **settings: float) -> Step:
         seen["contradicted"] += rate * (wrong - seen["contradicted"])
         known = [(p, i) for p, i in zip(clamped, index, strict=True) if i in visited]
         if known:
-            same = sum(max(range(k), key=lambda a, p=p: p[a]) == leader[i] for p, i in known)
-            wait(seen, len(visited), len(known), same / len(known))
+            same = sum(max(range(k), key=lambda a, p=p: p[a]) == leader[i] for p, i in known) / len(known)
+            seen["steady"] += rate * (same - seen["steady"])
+        visits = min(1.0, len(labels) / max(1.0, 2 * len(visited)))
+        seen["settled"] += visits * (seen["steady"] - seen["settled"])
         for t, a, i, move in zip(averages, leading, index, moves, strict=True):
             leader[i], share[i], v[i] = a, t[a], v[i] + move
         seen["rows"] += len(labels)

@@ -19,8 +19,7 @@ from icelens.transforms import wide
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
 _SURE = 1e-6  # the support of a label stays so far from 0 and 1; nearer to 1 float32 is too coarse
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
-_VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged for s̄
-_FASTER = 4.0  # times, that s follows faster than s̄
+_VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
 _CHANCE = 0.9  # (K − 1) / K of ten classes, which so have the hold as it is given
 _FIRMER = 2.0  # what is added to a hold of 1 for a firm belief where all labels are contradicted
@@ -76,7 +75,7 @@ class HeldLoss(ChannelLoss):
 
     The data says how much holding it needs, by two shares over the last batches: s, of the examples of which
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
-    average of s over two visits or so, from each example's second on, and k = max(1, log10 K), the weight is
+    average of s over two visits of every example or so, and k = max(1, log10 K), the weight is
     w = h · min[1, 1.03 s̄ / s]^(8k) · (1 + 2 (d t_m)⁴) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
     h is `hold` with ten classes, and hold · max(k, 0.9 K / (K − 1)) else, 1.8 times as much with two: of
     ⟨t, p⟩ a share of 1/K is there by chance, and a belief of 0.6 in one of two classes hardly holds.
@@ -284,26 +283,18 @@ class HeldLoss(ChannelLoss):
         used, again, wrong, lasting = torch.stack([usable, known, wrong, lasting]).sum(1).unbind()
         rate = (1 / (self.steps + 1)).clamp_min(self.memory)
         self.contradicted.lerp_((wrong / used.clamp_min(1)).to(rate), rate * (used > 0))
-        self._average(again, lasting)
+        self._average(rate, used, again, lasting)
         newer = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
         self._follow(batch.p_y, batch.rows, usable, torch.where(notes.share == 0, 1.0, newer))
         self.examples_seen += used - again
         self.rows_seen += used
         self._write(share, leader, batch.rows, usable)
 
-    def _average(self, again: Tensor, lasting: Tensor) -> None:
-        """Let s and s̄ follow a batch: how many rows it sees again, of how many a belief lasts.
-
-        s̄ rises evenly to the mean of s over the first visits that can tell, and moves on from there. s, at
-        first a mean too, is the faster of the two however few batches a visit of all examples takes.
-        """
-        repeats = self.rows_seen - self.examples_seen + again  # visits that were not an example's first
-        span = (_VISITS * self.examples_seen).clamp_min(1)
-        newer = torch.maximum(again / repeats.clamp_min(1), _FASTER * again / span).clamp(self.memory, 1)
-        newer = (newer * (again > 0)).to(self.steady)
-        self.steady.lerp_((lasting / again.clamp_min(1)).to(self.steady), newer)
-        before = self.settled * (repeats > span)
-        self.settled += (again / span).clamp(max=1).to(self.settled) * (self.steady - before)
+    def _average(self, rate: Tensor, used: Tensor, again: Tensor, lasting: Tensor) -> None:
+        """Let s and s̄ follow a batch: how many rows, how many known, of how many a belief lasts."""
+        self.steady.lerp_((lasting / again.clamp_min(1)).to(rate), rate * (again > 0))
+        visits = used / (_VISITS * self.examples_seen).clamp_min(1)
+        self.settled.lerp_(self.steady, visits.clamp(max=1).to(rate))
 
     def _follow(self, p_y: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
         """Let the support of the labels follow their probabilities, of the rows that may change."""
