@@ -24,10 +24,9 @@ from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-import torch
+import waiting
 from robust import PLUS, Place, add_set, read_changes, run_one
 from robust_cases import ALL, BY_HEART, TWO_CLASSES
-from torch import Tensor
 
 from icelens.losses import held
 from icelens.reproduce.at_once import run_jobs
@@ -48,18 +47,6 @@ class Part:
     longer: bool = False  # as many steps as both stages of ICE+
 
 
-def mean_of_two_visits(
-    loss: held.HeldLoss, rate: Tensor, used: Tensor, again: Tensor, lasting: Tensor
-) -> None:
-    """Let s̄ rise evenly to the mean of s over two visits of each example, and s be much faster than s̄."""
-    repeats = loss.rows_seen - loss.examples_seen + again  # visits that were not an example's first
-    span = (2 * loss.examples_seen).clamp_min(1)
-    newer = torch.maximum(again / repeats.clamp_min(1), 4 * used / span).clamp(loss.memory, 1) * (again > 0)
-    loss.steady.lerp_((lasting / again.clamp_min(1)).to(rate), newer.to(rate))
-    visits = (used / span).clamp(max=1).to(rate)
-    loss.settled += visits * (loss.steady - loss.settled * (repeats > span))
-
-
 def unmixed(*_: Any) -> float:
     return 1.0
 
@@ -72,7 +59,11 @@ PARTS: dict[str, dict[str, Part]] = {
         # But for the first pass, in which nothing is known yet that could last.
         "does not wait": Part("ice_held", instead={"_SLACK": 1e9}),
         "waits half as long": Part("ice_held", instead={"_VISITS": 1.0}),
-        "holds from the third visit on": Part("ice_held", held.HeldLoss, {"_average": mean_of_two_visits}),
+        "holds from the third visit on": Part("ice_held", held.HeldLoss, waiting.THIRD_VISIT),
+        "holds from the fifth visit on": Part("ice_held", held.HeldLoss, waiting.FIFTH_VISIT),
+        "waits by doubted labels": Part("ice_held", held.HeldLoss, waiting.DOUBTED),
+        "waits by doubted labels, steeper": Part("ice_held", held.HeldLoss, waiting.DOUBTED_STEEPER),
+        "waits by doubted labels, for good": Part("ice_held", held.HeldLoss, waiting.DOUBTED_FOR_GOOD),
         "holds few classes no harder": Part(
             "ice_held", instead={"_CHANCE": 0.0}, only=(*TWO_CLASSES, "footwear-40")
         ),

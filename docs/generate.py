@@ -65,6 +65,11 @@ FEW = {  # by these it was chosen how hard few classes are held
     "sst2-0": "SST-2, as published", "sst2-20": "at random 20 %", "sst2-40": "40 %",
     "odd-30": "odd digits, 30 %", "shirts-0": "shirts, as published", "shirts-20": "20 %",
 }  # fmt: skip
+RULES = {  # of when to hold, by the parts of benchmarks/parts.py
+    "third visit": "holds from the third visit on", "fifth visit": "holds from the fifth visit on",
+    "doubted": "waits by doubted labels", "steeper": "waits by doubted labels, steeper",
+    "for good": "waits by doubted labels, for good",
+}  # fmt: skip
 PART = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -377,32 +382,66 @@ def held_parts() -> str:
     }  # fmt: skip
     parts = _parts("parts", "ICE-HELD")
     table = [["", *cases.values()]]
-    for part in ("ICE-HELD", *sorted(parts.keys() - {"ICE-HELD"})):
+    for part in ("ICE-HELD", *sorted(parts.keys() - {"ICE-HELD", *RULES.values()})):
         found = [[trial for trial in parts[part] if trial["case"] == case] for case in cases]
         if all(found):
             table.append([part, *(_panel_cell(records, ("auroc",), digits=4) for records in found)])
     return markdown(table).rstrip()
 
 
-def hurried() -> str:
-    """ICE-HELD that waits less long, and ELR, with the first seed."""
+def rules() -> str:
+    """Other rules of when to hold beside that of ICE-HELD, by the seeds that all of them have."""
     cases = {
-        "mnist-mlp-pair-40": "MNIST, pairs 40 %", "mnist-mlp-60": "at random 60 %",
-        "fashion-mlp-pair-40": "Fashion-MNIST, pairs 40 %", "fashion-mlp-50": "at random 50 %",
-        "sst2-20": "SST-2, at random 20 %", "sst2-40": "40 %",
+        **PANEL, **UNSEEN, "sst2-20": "SST-2, at random 20 %", "sst2-40": "40 %",
+        "shirts-20": "Fashion-MNIST, shirts or not, 20 %", "fashion-mlp-0": "Fashion-MNIST, as published",
+        "fashion-mlp-20": "at random 20 %", "fashion-mlp-instance-40": "by instance 40 %",
+        "fashion-mlp-50": "at random 50 %", "fashion-mlp-80": "80 %",
     }  # fmt: skip
     parts, panel = _parts("parts", "ICE-HELD"), read_trials(RESULTS, "robust")
-    rows = {
+    columns = {
         "ELR": [*parts["all K numbers of belief: ELR"], *(t for t in panel if t["method"] == "elr")],
         "ICE-HELD": [*parts["ICE-HELD"], *(t for t in panel if t["method"] == "ice_held")],
-        **{part: parts[part] for part in ("waits half as long", "holds from the third visit on")},
+        **{title: parts[part] for title, part in RULES.items()},
     }
-    table = [["", *cases.values()]]
-    for row, trials in rows.items():
-        first = [trial for trial in trials if trial["seed"] == 0]
-        found = ([trial for trial in first if trial["case"] == case] for case in cases)
-        table.append([row, *(_panel_cell(records).removesuffix(" [n = 1]") for records in found)])
+    table = [["", *columns]]
+    for case, title in cases.items():
+        found = [{t["seed"]: t for t in trials if t["case"] == case} for trials in columns.values()]
+        seeds = set.intersection(*(set(trials) for trials in found if trials))
+        if sum(map(bool, found)) > 3:
+            cells = [[trials[seed] for seed in sorted(seeds) if trials] for trials in found]
+            table.append(
+                [title if len(seeds) > 1 else f"{title} [n = 1]", *(_means(records) for records in cells)]
+            )
     return markdown(table).rstrip()
+
+
+def learning() -> str:
+    """How far doubted beliefs last, and how many beliefs are right, by pass, when nothing is held."""
+    passes = (2, 3, 4, 6, 8, 10, 14)
+    titles = {
+        "mnist-mlp-pair-40": "MNIST, pairs 40 %", "mnist-mlp-60": "at random 60 %",
+        "fashion-mlp-instance-40": "Fashion-MNIST, by instance 40 %", "fashion-mlp-50": "at random 50 %",
+        "fashion-mlp-0": "as published", "vehicles-30": "CIFAR-10, vehicles or animals, at random 30 %",
+        "sst2-20": "SST-2, at random 20 %", "cola-20": "CoLA, at random 20 %",
+    }  # fmt: skip
+    blocks = (RESULTS / "learning_cpu.txt").read_text(encoding="utf-8").strip().split("\n\n")
+    lines = {case: rows for case, _, *rows in map(str.splitlines, blocks)}
+    table = [["", *(f"pass {number}" for number in passes)]]
+    for case, title in titles.items():
+        rows = {int(number): shares for number, *shares in map(str.split, lines[case])}
+        cells = ((float(rows[number][2]), float(rows[number][3])) for number in passes)
+        table.append([title, *(f"{100 * same:.0f} / {100 * right:.0f}" for same, right in cells)])
+    return markdown(table).rstrip()
+
+
+def _means(trials: list[dict[str, Any]]) -> str:
+    """Accuracy and AUROC."""
+    if not trials:
+        return "—"
+    words = [f"{100 * statistics.fmean(trial['accuracy'] for trial in trials):.1f}"]
+    if "auroc" in trials[0]:
+        words.append(f"{statistics.fmean(trial['auroc'] for trial in trials):.3f}".replace("0.", "."))
+    return " / ".join(words)
 
 
 def few() -> str:
@@ -547,7 +586,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "beyond": beyond,
     "panel": panel,
     "unseen": unseen,
-    "hurried": hurried,
+    "rules": rules,
+    "learning": learning,
     "few": few,
     "plus_parts": plus_parts,
     "waiting": waiting,
