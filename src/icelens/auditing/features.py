@@ -24,6 +24,7 @@ CHARACTERS_IN_ALL = 40_000_000  # beyond, words alone: n-grams of characters wou
 NGRAMS = 200_000
 WIDEST = 4096  # columns of a table after encoding, beyond which it is kept sparse
 LARGE = 1e30
+CONSTANT = 1e-12  # of the largest number: what rounding alone may spread a column by
 COLUMNS = 32  # of a table that are prepared at a time
 FARTHEST = 8.0  # standard deviations; a cell farther out says no more than that it is far out
 
@@ -69,7 +70,7 @@ def _matrix(vectorizer: Any, texts: list[str]) -> list[Any]:
         raise
 
 
-def table_inputs(table: pd.DataFrame | NDArray[np.float32] | Any) -> Features | Bags:
+def table_inputs(table: pd.DataFrame | NDArray[np.floating] | Any) -> Features | Bags:
     """Numbers standardised, missing ones at the median with a flag, categories one column each."""
     import scipy.sparse
 
@@ -77,7 +78,11 @@ def table_inputs(table: pd.DataFrame | NDArray[np.float32] | Any) -> Features | 
         sparse: Any = table
         return bags_of(_unit_columns(sparse.tocsr().astype(np.float32)))
     if isinstance(table, np.ndarray):
-        return Features(torch.from_numpy(_standardised(np.array(table, dtype=np.float32))))
+        values = np.empty(table.shape, dtype=np.float32)
+        for start in range(0, table.shape[1], COLUMNS):
+            block = slice(start, start + COLUMNS)
+            values[:, block] = _standardised(table[:, block].copy())
+        return Features(torch.from_numpy(values))
     numeric = [column for column in table if table[column].dtype.kind in "fiub"]
     numbers, categories = _numbers(table[numeric]), _categories(table.drop(columns=numeric))
     if categories is None:
@@ -98,7 +103,9 @@ def _numbers(table: pd.DataFrame) -> NDArray[np.float32]:
     values = np.empty((len(table), table.shape[1] + len(missing)), dtype=np.float32)
     for start in range(0, table.shape[1], COLUMNS):
         names = table.columns[start : start + COLUMNS]
-        block = table[names].to_numpy(dtype=np.float32, na_value=np.nan, copy=True)
+        # Means are taken out before numbers are made coarser: what tells times apart are their last digits.
+        width = np.float64 if any(table[name].dtype.itemsize > 4 for name in names) else np.float32
+        block = table[names].to_numpy(dtype=width, na_value=np.nan, copy=True)
         if not set(missing).isdisjoint(names):
             block = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(block)
         values[:, start : start + len(names)] = _standardised(block)
@@ -117,14 +124,15 @@ def _categories(table: pd.DataFrame) -> Any:
     return encoder.fit_transform(table.astype(object).where(table.notna(), None).astype(str))
 
 
-def _standardised(values: NDArray[np.float32]) -> NDArray[np.float32]:
+def _standardised(values: NDArray[Any]) -> NDArray[Any]:
     """Each column with mean 0 and deviation 1, in place: there may be gigabytes of them."""
-    # Of numbers near the end of float32 the difference to the mean would be infinite.
+    # Of numbers near the end of their range the difference to the mean would be infinite.
     largest = np.maximum(values.max(0), -values.min(0))
-    values /= np.where(largest > LARGE, largest, 1)
-    values -= values.mean(0, dtype=np.float64).astype(np.float32)
-    spread = np.sqrt(np.einsum("ij,ij->j", values, values, dtype=np.float64) / len(values)).astype(np.float32)
-    values /= np.where(spread > 0, spread, 1)
+    size = np.where(largest > LARGE, largest, 1)
+    values /= size
+    values -= values.mean(0, dtype=np.float64).astype(values.dtype)
+    spread = np.sqrt(np.einsum("ij,ij->j", values, values, dtype=np.float64) / len(values))
+    values /= np.where(spread > CONSTANT * largest / size, spread, 1).astype(values.dtype)
     return np.clip(values, -FARTHEST, FARTHEST, out=values)
 
 

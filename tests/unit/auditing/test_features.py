@@ -153,6 +153,21 @@ def test_numbers_of_any_size_are_standardised(size):
     np.testing.assert_allclose(found, (plain - plain.mean(0)) / plain.std(0), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+def test_what_tells_large_numbers_apart_is_kept(kind):
+    """Seconds since 1970 within a minute: neighbours in float32 are two minutes apart."""
+    seconds = 1.7e9 + np.linspace(0, 60, 7)
+    found = inputs_of(from_arrays(kind(np.c_[seconds, np.arange(7.0)]), ["a", "b"] * 3 + ["a"]), CPU).values
+    np.testing.assert_allclose(found[:, 0], np.linspace(-1.5, 1.5, 7), atol=1e-5)
+    torch.testing.assert_close(found[:, 0], found[:, 1], rtol=0, atol=1e-5)
+
+
+def test_what_rounding_alone_spreads_is_constant():
+    third = np.full(1000, 1e9 / 3)
+    assert table_inputs(np.c_[third, np.arange(1000.0)]).values[:, 0].abs().max() < 1e-6
+    assert np.abs(column(third)).max() < 1e-6
+
+
 def test_an_array_keeps_constant_columns_at_zero():
     values = np.c_[np.full(100, 0.1), np.arange(100)].astype(np.float32)
     found = table_inputs(values).values

@@ -46,6 +46,26 @@ def test_numbers_are_a_table_of_float32(X):
     assert data.name == "mine"
 
 
+@pytest.mark.parametrize(
+    ("numbers", "kept"),
+    [
+        ([0.1, 0.2], np.float32),
+        ([1e6, 1e6 + 1000], np.float32),
+        ([2**24, 2**24 + 1], np.float64),  # float32 would merge them
+        ([1.7e9, 1.7e9 + 60], np.float64),
+        ([1e6, 1e6 + 0.1], np.float64),  # one step of float32
+        ([-1e12, 3.0], np.float64),
+        ([5.0, 5.0], np.float32),  # nothing to tell apart
+        ([1e9, 1e9], np.float32),
+    ],
+)
+def test_numbers_keep_what_float32_would_merge(numbers, kept):
+    X = np.tile(np.c_[numbers, [0.0, 1.0]], (3, 1))
+    assert from_arrays(X, Y).inputs.dtype == kept
+    frame = from_arrays(pd.DataFrame(X, columns=["first", "second"]), Y).inputs
+    assert (frame["first"].dtype, frame["second"].dtype) == (kept, np.float32)
+
+
 def test_float32_is_not_copied():
     X = TABLE.astype(np.float32)
     assert np.shares_memory(from_arrays(X, Y).inputs, X)

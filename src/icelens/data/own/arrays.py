@@ -15,7 +15,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 
 from icelens.counts import counted
-from icelens.data.own.features import build_features, finite
+from icelens.data.own.features import build_features, finite, narrowed
 from icelens.data.own.origin import Origin, brief, listed, sound
 from icelens.data.own.profile import few_values
 from icelens.data.own.table import is_string, plain
@@ -161,13 +161,14 @@ def _numbers(X: NDArray[Any], origin: Origin, channels_first: bool) -> Found:
         raise origin.error(f"{origin.inputs} must be (rows, features) or images, got shape {X.shape}{hint}")
     # Values beyond float32 become infinite and are told.
     with np.errstate(over="ignore"):
-        matrix = finite(X.astype(np.float32, copy=False), origin, f"{origin.inputs}: ")
+        finite(X.astype(np.float32, copy=False), origin, f"{origin.inputs}: ")
+    matrix = narrowed(X)
     if len(matrix) and _constant(matrix):
         raise origin.error(f"{origin.inputs}: features hold only constants: every row is the same")
     return Found("table", matrix)
 
 
-def _constant(matrix: NDArray[np.float32]) -> bool:
+def _constant(matrix: NDArray[Any]) -> bool:
     return not any((matrix[start : start + 4096] != matrix[0]).any() for start in range(0, len(matrix), 4096))
 
 

@@ -17,6 +17,7 @@ from icelens.data.own.profile import constant
 from icelens.data.own.table import sort_of, strings, type_name
 
 EXACT = 2.0**24  # a float32 merges neighbouring integers beyond
+APART = 2.0**12  # times as large as its numbers lie apart, a column has 4,096 steps left in float32
 CHUNK = 1 << 22
 FEATURES = ("number", "vector", "date", "string", "category")
 ColumnOf = Callable[[str], Any]
@@ -128,8 +129,19 @@ def _matrix(name: str, column: Any, origin: Origin) -> NDArray[np.float32]:
 
 
 def _as_float(part: Any) -> Any:
-    """Numbers as float32, or float64 where they are too large for it; categories as they are."""
-    if not isinstance(part, np.ndarray):
-        return part
-    large = len(part) and max(float(np.fmax.reduce(part)), -float(np.fmin.reduce(part))) > EXACT
-    return part.astype(np.float64 if large else np.float32, copy=False)
+    """Numbers as float32, or float64 where that says too little of them; categories as they are."""
+    return narrowed(part) if isinstance(part, np.ndarray) else part
+
+
+def narrowed(numbers: NDArray[Any]) -> NDArray[Any]:
+    """As float32, or as float64 where a column lies so far from 0 that float32 would merge its numbers.
+
+    Seconds since 1970 are such: neighbours in float32 are two minutes apart.
+    """
+    if numbers.dtype == np.float32 or not len(numbers):
+        return numbers.astype(np.float32, copy=False)
+    least, most = (extreme.reduce(numbers, axis=0).astype(np.float64) for extreme in (np.fmin, np.fmax))
+    size = np.maximum(most, -least)
+    with np.errstate(invalid="ignore"):  # infinite numbers are told elsewhere
+        coarse = (most > least) & (size > np.minimum(EXACT, APART * (most - least)))
+    return numbers.astype(np.float64 if coarse.any() else np.float32, copy=False)
