@@ -104,7 +104,7 @@ def _numbers(table: pd.DataFrame) -> NDArray[np.float32]:
     for start in range(0, table.shape[1], COLUMNS):
         names = table.columns[start : start + COLUMNS]
         # Means are taken out before numbers are made coarser: what tells times apart are their last digits.
-        width = np.float64 if any(table[name].dtype.itemsize > 4 for name in names) else np.float32
+        width = np.float64 if any(table[name].dtype == np.float64 for name in names) else np.float32
         block = table[names].to_numpy(dtype=width, na_value=np.nan, copy=True)
         if not set(missing).isdisjoint(names):
             block = SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(block)
