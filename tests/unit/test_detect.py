@@ -9,10 +9,12 @@ import torch
 
 from icelens.auditing.audit import audit_labelled
 from icelens.auditing.features import inputs_of
+from icelens.losses import ChannelLoss, HeldLoss
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import detect
+import detect_held
 from detect_cases import CASES, Case, labelled
 from detect_tables import summary
 from detect_tools import FOLDS, TOOLS, Seen, Trial, Verdict, cross_validated, drawn
@@ -130,3 +132,31 @@ def trial(mine, theirs, *, errors, interval):
     }
     tools["icelens"] |= {"low": interval[0], "high": interval[1]}
     return {"examples": 2045, "errors": errors, "tools": tools}
+
+
+def test_audits_by_ice_held_are_measured_beside_those_as_they_are(monkeypatch):
+    """Each form by the run that it says; what stands in the package is back after the trial."""
+    trained = []
+    fit, own = detect_held.fit_module.fit, detect_held.fit_module._channel
+
+    def noted(*arguments, **settings):
+        found = fit(*arguments, **settings)
+        trained.append((settings["title"], type(detect_held.fit_module._channel(inputs, 2, 2))))
+        return found
+
+    monkeypatch.setattr("icelens.auditing.stages.fit", noted)
+    data = blobs()
+    known = Case(None, "symmetric", 0.2).draw(data, data.labels, 0)
+    inputs = inputs_of(data, torch.device("cpu"))
+    record = detect_held.trial(known, inputs, 1)
+    whole = "training on all"
+    assert [kind for title, kind in trained if title == whole] == [ChannelLoss, HeldLoss]
+    assert {kind for title, kind in trained if title != whole} == {ChannelLoss}
+    assert detect_held.fit_module._channel is own
+    assert record["errors"] == known.wrong.sum()
+    forms = record["forms"]
+    # Both are counted by the runs that leave some examples out, the third by its confidences.
+    assert forms["held, checked"]["errors"] == pytest.approx(forms["as it is"]["errors"], rel=1e-3)
+    assert forms["held alone"]["errors"] != pytest.approx(forms["as it is"]["errors"], rel=1e-3)
+    assert all(form["auroc"] > 0.5 for form in forms.values())
+    assert len(list(detect_held.table([{**record, "case": "blobs"}]))) == 2 + len(forms)
