@@ -35,7 +35,8 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
         X: features (N, width), embeddings that you have, a sparse matrix, a DataFrame, uint8 images, a list
             of texts or of pairs of texts, or a torch data set that yields (x, y).
         y: (N,), the given labels: strings, integers or booleans, and as such they come back in the result; in
-            the files of a folder they are strings. None for a data set that yields them.
+            the files of a folder they are strings. None for a data set that yields them; where that has
+            names in `classes`, these come back.
         ids: (N,), a name for each example; row numbers where left out.
         drop_unlabelled: leave out rows without a label, which are an error otherwise.
         keep_rare: keep classes of which there is one example only, which are an error otherwise.
@@ -57,21 +58,38 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
     from icelens.ranks import Ranks
     from icelens.review.build import build_store
 
-    _check_order(X, y)
-    data = from_arrays(X, y, ids=ids, drop_unlabelled=drop_unlabelled, keep_rare=keep_rare)
+    X, y, classes = _read(X, y)
+    data = from_arrays(X, y, ids=ids, classes=classes, drop_unlabelled=drop_unlabelled, keep_rare=keep_rare)
     found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=out)
     if out is not None and Ranks.here().is_first:
         build_store(out, data)  # there is no file that a review could read the examples from
-    return found if y is None else _with_values_of(found, data, y)
+    return found if classes else _with_values_of(found, data, y)
+
+
+def _read(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...] | None]:
+    """Inputs and labels, those of a data set read out of it, and the names that it has for its classes."""
+    if y is not None:
+        _check_order(X, y)
+        return X, y, None
+    from icelens.data.own.items import class_names, read_items
+    from icelens.data.own.origin import Origin
+
+    inputs, labels = read_items(X, Origin())
+    return inputs, labels, class_names(X, labels)
 
 
 def _check_order(X: Any, y: Any) -> None:
     """Raise where two pandas objects hold the same rows in another order: labels are matched by position."""
+    import numpy as np
     import pandas as pd
 
     if not (isinstance(X, pd.DataFrame | pd.Series) and isinstance(y, pd.Series)) or len(X) != len(y):
         return
-    if not X.index.equals(y.index) and X.index.sort_values().equals(y.index.sort_values()):
+    if X.index.equals(y.index):
+        return
+    # Names of several types have no order, so that they are compared by codes.
+    codes = X.index.append(y.index).factorize()[0]
+    if np.array_equal(np.sort(codes[: len(X)]), np.sort(codes[len(X) :])):
         raise InputError("X and y have the same index in another order; give y.loc[X.index]")
 
 

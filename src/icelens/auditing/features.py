@@ -151,6 +151,11 @@ def image_inputs(images: Any, *, large: bool) -> Pictures:
             pixels = _decoded(list(pixels.squeeze(-1) if pixels.shape[-1] == 1 else pixels))
     else:
         pixels = _decoded(images)
+    if all(np.array_equal(picture, pixels[0]) for picture in pixels):
+        side = " x ".join(map(str, pixels.shape[1:3]))
+        raise InputError(
+            f"all {len(pixels):,} images are the same at {side} pixels; nothing can be learned from them"
+        )
     tensor = torch.from_numpy(np.ascontiguousarray(pixels)).permute(0, 3, 1, 2).contiguous()
     mean, std = image_stats(tensor)
     return Pictures(tensor, mean[:, None, None], std.clamp_min(1e-3)[:, None, None], large)
@@ -159,26 +164,34 @@ def image_inputs(images: Any, *, large: bool) -> Pictures:
 def _decoded(images: Any) -> NDArray[np.uint8]:
     """Images opened, made square and small, in colour unless all are grey."""
     with progress.bar("reading images", len(images)) as tick, ThreadPoolExecutor() as pool:
-        small = []
+        small: list[NDArray[Any]] = []
         for picture in pool.map(_small, images):
             small.append(picture)
             tick(1)
+    _make_shallow(small)
     if all(picture.shape[2] == 1 for picture in small):
         return np.stack(small)
     return np.stack([np.broadcast_to(p, (SIDE, SIDE, 3)) if p.shape[2] == 1 else p for p in small])
 
 
-def _small(source: Any) -> NDArray[np.uint8]:
-    """(SIDE, SIDE, 1 or 3)."""
+def _make_shallow(small: list[NDArray[Any]]) -> None:
+    """Bring deeper greys to 8 bits, in place; those of whole numbers and of floats each have a scale."""
+    from icelens.data.own.pixels import eight_bits
+
+    for kind in "if":
+        rows = [row for row, picture in enumerate(small) if picture.dtype.kind == kind]
+        if rows:
+            for row, picture in zip(rows, eight_bits([small[row] for row in rows]), strict=True):
+                small[row] = picture
+
+
+def _small(source: Any) -> NDArray[Any]:
+    """(SIDE, SIDE, 1 or 3): uint8, or int32 or float32 where a grey has more than 8 bits."""
     from PIL import Image
 
     from icelens.data import open_image
+    from icelens.data.own.pixels import flat
 
-    with open_image(source) as opened:
-        image: Image.Image = opened
-        if image.mode.startswith("I"):  # 16 bits, which `convert` would cut off at 255
-            image = Image.fromarray((np.asarray(image) / 257).clip(0, 255).astype(np.uint8))
-        grey = image.mode in ("1", "L", "LA", "F")
-        small = image.convert("L" if grey else "RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)
-    pixels = np.asarray(small, dtype=np.uint8)
-    return pixels[..., None] if grey else pixels
+    with open_image(source) as image:
+        pixels = np.asarray(flat(image).resize((SIDE, SIDE), Image.Resampling.BILINEAR))
+    return pixels if pixels.ndim == 3 else pixels[..., None]

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from tiny_backbones import (
     SMALL,
     labelled,
@@ -128,6 +129,20 @@ def test_files_bytes_and_arrays_of_an_image_are_the_same(vit, tmp_path):
     expected = encoded(labelled("image", np.stack([grey] * 3, -1)), vit)
     for inputs in (grey, grey[..., None], paths, files):
         torch.testing.assert_close(encoded(labelled("image", inputs), vit), expected)
+
+
+def test_a_picture_is_the_same_however_its_file_holds_it(vit):
+    """In the colour, in the transparency of black ink, in the lowest 8 of 16 bits, as floats up to 1."""
+    plain = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    ink = np.stack([np.zeros_like(plain), 255 - plain], -1)
+    held = [plain, ink, plain.astype(np.uint16), plain.astype(np.float32) / 255]
+    files = []
+    for pixels, ending in zip(held, ("PNG", "PNG", "PNG", "TIFF"), strict=True):
+        Image.fromarray(pixels).save(file := io.BytesIO(), ending)
+        files.append(io.BytesIO(file.getvalue()))
+    vectors = encoded(labelled("image", files), vit)
+    assert not torch.allclose(vectors[:1], encoded(labelled("image", [0 * plain]), vit), atol=1e-3)
+    torch.testing.assert_close(vectors, vectors[:1].expand_as(vectors), atol=1e-3, rtol=0)
 
 
 def test_a_convolutional_encoder(tmp_path):

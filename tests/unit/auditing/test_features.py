@@ -30,7 +30,8 @@ def test_every_kind_of_data_finds_its_inputs():
     assert isinstance(inputs_of(from_arrays(arrays, y), CPU), Features)
     assert isinstance(inputs_of(from_arrays(scipy.sparse.csr_matrix(arrays), y), CPU), Bags)
     assert isinstance(inputs_of(from_arrays([t for (t,) in REVIEWS] * 2, y), CPU), Bags)
-    assert isinstance(inputs_of(from_arrays(np.zeros((8, 5, 5), np.uint8), y), CPU), Pictures)
+    images = np.arange(8 * 25, dtype=np.uint8).reshape(8, 5, 5)
+    assert isinstance(inputs_of(from_arrays(images, y), CPU), Pictures)
 
 
 def test_texts_with_the_same_words_are_near_each_other():
@@ -218,9 +219,60 @@ def test_larger_images_are_made_small(shape, channels):
     assert (found.pixels[0] == 0).all()
 
 
-def test_images_of_one_colour_are_finite():
-    found = image_inputs(np.full((4, 5, 5), 9, np.uint8), large=False)
+def test_images_that_are_hardly_different_are_finite():
+    images = np.full((4, 5, 5), 9, np.uint8)
+    images[3, 0, 0] = 10
+    found = image_inputs(images, large=False)
     assert found.batch(torch.arange(4), training=False).isfinite().all()
+
+
+@pytest.mark.parametrize("shape", [(4, 5, 6), (4, 50, 60), (4, 5, 6, 3)])
+def test_images_that_are_all_the_same_are_refused(shape):
+    side = "32 x 32" if 50 in shape else "5 x 6"
+    with pytest.raises(InputError, match=f"all 4 images are the same at {side} pixels; nothing can be"):
+        image_inputs(np.full(shape, 9, np.uint8), large=False)
+
+
+def clear(pixels, ink):
+    """Ink of one colour, with the picture in the transparency alone."""
+    image = Image.new("L", pixels.shape[::-1], ink)
+    image.putalpha(Image.fromarray(pixels))
+    return image
+
+
+@pytest.mark.parametrize(
+    ("save", "suffix"),
+    [
+        (lambda pixels: pixels, "png"),
+        (lambda pixels: pixels.astype(np.uint16), "png"),
+        (lambda pixels: pixels.astype(np.uint16) * 16, "png"),
+        (lambda pixels: pixels.astype(np.uint16) * 257, "tif"),
+        (lambda pixels: pixels.astype(np.int32) - 100, "tif"),
+        (lambda pixels: pixels.astype(np.float32), "tif"),
+        (lambda pixels: pixels.astype(np.float32) / 255, "tif"),
+        (lambda pixels: clear(pixels, 255), "png"),  # white on black
+        (lambda pixels: clear(255 - pixels, 0), "png"),  # black on white
+    ],
+)
+def test_files_are_the_same_pictures_however_they_hold_them(tmp_path, save, suffix):
+    plain = np.zeros((3, SIDE, SIDE), dtype=np.uint8)
+    plain[0, 4:20, 8:12], plain[1, 6:9, 3:29], plain[2, :16] = 255, 100, 30
+    paths = [tmp_path / f"{row}.{suffix}" for row in range(3)]
+    for path, pixels in zip(paths, plain, strict=True):
+        saved = save(pixels)
+        (saved if isinstance(saved, Image.Image) else Image.fromarray(saved)).save(path)
+    np.testing.assert_array_equal(image_inputs(paths, large=False).pixels[:, 0], plain)
+
+
+def test_files_of_several_depths_keep_their_own_scales(tmp_path):
+    pixels = np.linspace(0, 255, SIDE * SIDE).astype(np.uint8).reshape(SIDE, SIDE)
+    kinds = {"L.png": pixels, "I.png": pixels.astype(np.uint16) * 257, "F.tif": np.float32(pixels / 255)}
+    for name, saved in kinds.items():
+        Image.fromarray(saved).save(tmp_path / name)
+    Image.new("L", (9, 9)).save(tmp_path / "black.png")
+    found = image_inputs([tmp_path / name for name in (*kinds, "black.png")], large=False).pixels
+    for picture in found[:3, 0]:
+        np.testing.assert_array_equal(picture, pixels)
 
 
 def test_files_grey_and_in_colour_together_become_colour(tmp_path):

@@ -74,9 +74,7 @@ def test_everything_that_holds_examples_and_labels_is_audited(name, monkeypatch)
     shorten(monkeypatch)
     inputs, labels = INPUTS[name]
     audit = whole(icelens.audit(inputs, labels, device="cpu"), len(inputs) if name != "sparse" else 150)
-    given = np.asarray(labels if labels is not None else inputs.y).tolist()
-    # A data set's own labels are known as names; others come back as what they were.
-    own = given if labels is not None else [str(label) for label in given]
+    own = np.asarray(labels if labels is not None else inputs.y).tolist()
     found = audit.examples["label"].tolist()
     assert found == own
     assert {type(label) for label in found} == {type(label) for label in own}
@@ -98,6 +96,15 @@ def test_labels_come_back_as_they_were_given_and_are_names_in_files(labels, tmp_
     assert found.by_class["label"].tolist() == [0, 1, 2]
     stored = pd.read_parquet(tmp_path / "examples.parquet")
     assert stored["label"].cat.categories.tolist() == ["0", "1", "2"]
+
+
+def test_a_data_set_gives_its_own_names_of_classes(monkeypatch):
+    shorten(monkeypatch)
+    flowers = Pairs(X.astype(np.float32), Y.tolist())
+    flowers.classes = ["setosa", "versicolor", "virginica"]
+    found = icelens.audit(flowers, device="cpu")
+    assert found.examples["label"].tolist() == [flowers.classes[code] for code in Y]
+    assert found.by_class["label"].tolist() == flowers.classes
 
 
 def test_labels_that_python_calls_equal_stay_apart(monkeypatch):
@@ -230,6 +237,18 @@ def test_labels_in_another_order_than_their_rows_are_refused(monkeypatch):
     with pytest.raises(InputError, match="same index in another order"):
         icelens.audit(X, y.iloc[::-1])
     assert len(icelens.audit(X, y.reset_index(drop=True)).examples) == 40
+
+
+@pytest.mark.parametrize(
+    "index", [[1, "a", 2.5, None], ["a", "a", "b", 1], pd.MultiIndex.from_product([[1, 2], ["a", 3]])]
+)
+def test_names_of_rows_need_no_order(index, monkeypatch):
+    shorten(monkeypatch)
+    X = pd.DataFrame({"a": [1.0, 2.0, 3.0, 5.0]}, index=index)
+    y = pd.Series([0, 0, 1, 1], index=X.index)
+    with pytest.raises(InputError, match="same index in another order"):
+        icelens.audit(X, y.iloc[::-1])
+    assert len(icelens.audit(X, y.set_axis(["b", "b", *range(2)]), device="cpu").examples) == 4
 
 
 def test_corrected_labels_need_no_second_embedding(tmp_path, monkeypatch, bert):

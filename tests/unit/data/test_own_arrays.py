@@ -80,6 +80,20 @@ def test_a_sparse_matrix_stays_sparse(make):
     assert data.inputs.toarray().tolist() == TABLE.tolist()
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CS:UserWarning")  # torch calls them a beta
+@pytest.mark.parametrize("name", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_a_sparse_matrix_of_torch_stays_sparse(name):
+    X = getattr(torch.tensor(TABLE), name)()
+    assert from_arrays(X, Y).inputs.toarray().tolist() == TABLE.tolist()
+
+
+def test_other_sparse_tensors_become_dense():
+    rows = torch.tensor(TABLE).to_sparse(1)
+    assert from_arrays(rows, torch.tensor([0, 1] * 3).to_sparse()).inputs.tolist() == TABLE.tolist()
+    images = torch.tensor(GREY).to_sparse()
+    np.testing.assert_array_equal(from_arrays(images, Y).inputs, GREY)
+
+
 class TestFrame:
     frame = pd.DataFrame(
         {
@@ -108,6 +122,26 @@ class TestFrame:
         assert data.inputs["colour"].isna().sum() == 1
         assert data.inputs.index.tolist() == list(range(6))
         assert data.said == ("left out: 'remark' (too many different values)",)
+
+    @pytest.mark.parametrize(("fill", "kind"), [(0.0, float), (np.nan, float), (0, int), (False, bool)])
+    def test_sparse_columns_are_numbers(self, fill, kind):
+        plain = pd.DataFrame({"a": [0, 1, 0, 0, 3, 0], "b": [1, 0] * 3}).astype(kind)
+        if fill != fill:  # noqa: PLR0124
+            plain = plain.replace(0, np.nan)
+        data = from_arrays(plain.astype(pd.SparseDtype(kind, fill)), Y)
+        assert data.said == ()
+        pd.testing.assert_frame_equal(data.inputs, plain.astype(np.float32))
+
+    def test_labels_may_be_sparse(self):
+        labels = pd.Series([0, 1] * 3, dtype=pd.SparseDtype(int, 0))
+        assert from_arrays(TABLE, labels).classes == ("0", "1")
+
+    def test_durations_are_seconds_as_dates_are(self):
+        hours = pd.to_timedelta([0.0, 1.0, 2.0, 3.0, np.nan, 5.0], "h")
+        data = from_arrays(pd.DataFrame({"wait": hours}), Y)
+        np.testing.assert_array_equal(data.inputs["wait"], np.float32([0, 3600, 7200, 10800, np.nan, 18000]))
+        with pytest.raises(InputError, match="features hold only constants: 'wait'"):
+            from_arrays(pd.DataFrame({"wait": hours[[1] * 6]}), Y)
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -311,11 +345,34 @@ class TestTorchDataset:
 
     @pytest.mark.parametrize(
         ("mode", "shape"),
-        [("L", (6, 4, 5)), ("RGB", (6, 4, 5, 3)), ("RGBA", (6, 4, 5, 3)), ("P", (6, 4, 5, 3))],
+        [
+            *((mode, (6, 4, 5)) for mode in ("L", "I", "F")),
+            *((mode, (6, 4, 5, 3)) for mode in ("RGB", "RGBA", "P", "1", "LA")),
+        ],
     )
     def test_pillow_images_of_one_size(self, mode, shape):
         items = [(Image.fromarray(image).convert(mode), row % 2) for row, image in enumerate(COLOUR)]
         assert from_arrays(Items(items)).inputs.shape == shape
+
+    @pytest.mark.parametrize("dtype", [np.uint16, np.int32, np.float32])
+    @pytest.mark.parametrize("scale", [1, 16, 257])
+    def test_deeper_pillow_images_have_one_scale(self, dtype, scale):
+        grey = np.linspace(0, 255, GREY.size).astype(np.uint8).reshape(GREY.shape)
+        items = [(Image.fromarray(image.astype(dtype) * scale), row % 2) for row, image in enumerate(grey)]
+        np.testing.assert_array_equal(from_arrays(Items(items)).inputs, grey)
+
+    def test_pillow_images_of_several_depths_keep_their_own_scales(self):
+        grey = np.linspace(0, 255, 20).astype(np.uint8).reshape(4, 5)
+        kinds = [grey, grey.astype(np.uint16) * 257, np.float32(grey / 255)] * 2
+        items = [(Image.fromarray(image), row % 2) for row, image in enumerate(kinds)]
+        np.testing.assert_array_equal(from_arrays(Items(items)).inputs, [grey] * 6)
+
+    def test_a_drawing_in_transparency_is_seen(self):
+        items = [(Image.new("RGBA", (5, 4)), row % 2) for row in range(6)]
+        for row, (image, _) in enumerate(items):
+            image.putalpha(Image.fromarray(GREY[row]))
+        found = from_arrays(Items(items)).inputs
+        np.testing.assert_allclose(found, np.repeat(255 - GREY[..., None].astype(int), 3, axis=3), atol=1)
 
     @pytest.mark.parametrize("make", [lambda text: text, lambda text: (text, text), lambda text: [text]])
     def test_texts(self, make):
@@ -331,8 +388,37 @@ class TestTorchDataset:
         assert data.inputs.tolist() == TABLE.tolist()
 
     @pytest.mark.parametrize(
+        ("whole", "kind"),
+        [
+            *((torch.int64, kind) for kind in (torch.float32, torch.float64, torch.float16)),
+            *((torch.uint16, kind) for kind in (torch.float32, torch.int32, torch.int64)),
+            *((kind, torch.float32) for kind in (torch.bool, torch.uint8, torch.bfloat16)),
+            *((np.int64, kind) for kind in (np.float32, np.float64, np.float16)),
+        ],
+    )
+    def test_a_first_item_of_whole_numbers_leaves_others_as_they_are(self, whole, kind):
+        first, others = [0, 1], [3.5, -0.25] if "int" not in str(kind) else [70000, -7]
+        if isinstance(kind, torch.dtype):
+            rows = [torch.tensor(first, dtype=whole), *[torch.tensor(others, dtype=kind)] * 5]
+        else:
+            rows = [np.array(first, dtype=whole), *[np.array(others, dtype=kind)] * 5]
+        for items in (rows, rows[::-1]):
+            found = from_arrays(Items([(x, row % 2) for row, x in enumerate(items)])).inputs
+            assert found.tolist() == [x.tolist() for x in items]
+
+    def test_sparse_items_are_read(self):
+        items = TensorDataset(torch.tensor(TABLE).to_sparse(), torch.tensor([0, 1] * 3))
+        assert from_arrays(items).inputs.tolist() == TABLE.tolist()
+
+    @pytest.mark.parametrize(
         ("items", "message"),
         [
+            (
+                [(torch.zeros(3), torch.zeros(2))],
+                r"item 0 has a label of shape \(2,\), expected one value; one-hot labels become classes by y",
+            ),
+            ([(torch.zeros(3), 0), (torch.zeros(3), np.eye(2)[0])], r"item 1 has a label of shape \(2,\)"),
+            ([(np.zeros(3), 0), (np.array(list("abc")), 1)], "item 1 holds <U1, those before it float64"),
             (
                 [(torch.zeros(3), 0), (torch.zeros(4), 1)],
                 r"item 1 has shape \(4,\), item 0 \(3,\); inputs must have one",

@@ -45,6 +45,8 @@ def find_inputs(X: Any, origin: Origin) -> Found:
     if scipy.sparse.issparse(X):
         return _sparse(X, origin)
     channels_first = _is_tensor(X)
+    if channels_first and "sparse" in str(X.layout) and X.sparse_dim() == 2 == X.ndim:
+        return _sparse(_scipy(X), origin)
     if channels_first:
         X = _numpy(X)
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
@@ -79,6 +81,8 @@ def column_of(values: Any, origin: Origin, what: str) -> Any:
 def _arrow(values: Any, origin: Origin, what: str) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
+    if isinstance(getattr(values, "dtype", None), pd.SparseDtype):
+        values = np.asarray(values)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
     try:
@@ -104,10 +108,17 @@ def _is_tensor(value: Any) -> bool:
 def _numpy(tensor: torch.Tensor) -> NDArray[Any]:
     import torch
 
-    tensor = tensor.detach().cpu()
+    tensor = tensor.detach().cpu().to_dense()
     # numpy has no bfloat16.
     array: NDArray[Any] = (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
     return array
+
+
+def _scipy(tensor: torch.Tensor) -> Any:
+    """A sparse matrix of torch as scipy's."""
+    tensor = tensor.detach().cpu().to_sparse().coalesce()
+    places = tuple(tensor.indices().numpy())
+    return scipy.sparse.coo_matrix((_numpy(tensor.values()), places), shape=tuple(tensor.shape))
 
 
 def _frame(X: pd.DataFrame, origin: Origin) -> Found:

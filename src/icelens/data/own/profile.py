@@ -78,7 +78,7 @@ def constant(column: Any) -> bool:
     if types.is_dictionary(column.type) or is_string(column.type):
         return distinct(column) < 2
     for part in (column.slice(0, 100), column):  # most often the first rows tell
-        bounds = pc.min_max(_without_nan(part))
+        bounds = pc.min_max(_comparable(part))
         if not bounds["min"].equals(bounds["max"]):
             return False
     return True
@@ -115,5 +115,8 @@ def _whole(column: Any) -> bool:
     return bool(np.isfinite(head).all() and (head == np.round(head)).all())
 
 
-def _without_nan(column: Any) -> Any:
+def _comparable(column: Any) -> Any:
+    """What has a least and a greatest value to pyarrow: durations as their ticks, floats without NaN."""
+    if types.is_duration(column.type):
+        return column.cast(pa.int64())
     return pc.filter(column, pc.is_finite(column)) if types.is_floating(column.type) else column
