@@ -68,6 +68,7 @@ PARTS: dict[str, dict[str, Part]] = {
             "ice_held", instead={"_CHANCE": 0.0}, only=(*TWO_CLASSES, "footwear-40")
         ),
         "holds two classes by 8": Part("ice_held", instead={"_CHANCE": 4 / 3}, only=TWO_CLASSES),
+        "holds two classes by 11": Part("ice_held", instead={"_CHANCE": 11 / 6}, only=TWO_CLASSES),
         "holds firm beliefs no harder": Part("ice_held", instead={"_FIRMER": 0.0}),
         "never lets go": Part("ice_held", settings={"doubt": 1e-9}),
         "does not wait, never lets go": Part("ice_held", settings={"doubt": 0.0}),

@@ -113,9 +113,12 @@ UNSEEN = {
     "high-20": Case("mnist-high", SHORT, partial(_drawn, "symmetric", 0.2)),
     "footwear-40": Case("fashion-footwear", SHORT, partial(_drawn, "symmetric", 0.4)),
     "cola-20": Case("cola", SHORT, partial(_drawn, "symmetric", 0.2)),
+    "coats-20": Case("fashion-coats", SHORT, partial(_drawn, "symmetric", 0.2)),
+    "four-nine-30": Case("mnist-four-nine", SHORT, partial(_drawn, "symmetric", 0.3)),
+    "tops-40": Case("fashion-tops", SHORT, partial(_drawn, "symmetric", 0.4)),
 }
 ALL = {**CASES, **BY_HEART, **FEW, **UNSEEN}
-TWO_CLASSES = (*FEW, "vehicles-30", "high-20", "cola-20")
+TWO_CLASSES = (*FEW, "vehicles-30", "high-20", "cola-20", "coats-20", "four-nine-30")
 
 
 def load_case(name: str, root: Path, seed: int) -> tuple[Split, dict[str, Any]]:
@@ -185,6 +188,11 @@ MADE: dict[str, Callable[[Path], Split]] = {
     "cola": partial(_phrases, "cola"),
     "fashion-shirts": partial(_regrouped, "fashion-mnist", {"rest": ALL_BUT_SHIRTS, "shirt": (6,)}),
     "fashion-footwear": partial(_regrouped, "fashion-mnist", {"sandal": (5,), "sneaker": (7,), "boot": (9,)}),
+    "fashion-coats": partial(_regrouped, "fashion-mnist", {"pullover": (2,), "coat": (4,)}),
+    "fashion-tops": partial(
+        _regrouped, "fashion-mnist", {"t-shirt": (0,), "pullover": (2,), "coat": (4,), "shirt": (6,)}
+    ),
+    "mnist-four-nine": partial(_regrouped, "mnist", {"four": (4,), "nine": (9,)}),
     "mnist-odd": partial(_regrouped, "mnist", {"even": (0, 2, 4, 6, 8), "odd": (1, 3, 5, 7, 9)}),
     "mnist-high": partial(_regrouped, "mnist", {"low": (0, 1, 2, 3, 4), "high": (5, 6, 7, 8, 9)}),
     "cifar10-vehicles": partial(_regrouped, "cifar10", {"vehicle": VEHICLES, "animal": ANIMALS}),
