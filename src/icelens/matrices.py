@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,6 +57,8 @@ def count_transition(clean_labels: Tensor, labels: Tensor, classes: int, *, prio
     """
     check_classes(clean_labels, classes)
     check_classes(labels, classes)
+    if not 0 <= prior < math.inf:
+        raise InputError(f"prior must be finite and at least 0, got {prior}")
     if len(clean_labels) != len(labels):
         raise InputError(f"there are {len(clean_labels)} clean labels but {len(labels)} labels")
     pairs = clean_labels.cpu().long() * classes + labels.cpu().long()
@@ -93,7 +96,8 @@ def anchor_transition(probabilities: Tensor, *, percentile: float | None = 97.0)
 
 def check_transition(transition: Tensor) -> None:
     """Raise unless this is a square matrix of probabilities whose rows sum to one."""
-    if transition.ndim != 2 or transition.shape[0] != transition.shape[1]:
+    check_tensor("transition", transition)
+    if transition.ndim != 2 or transition.shape[0] != transition.shape[1] or not len(transition):
         raise InputError(f"a transition matrix is (classes, classes), got shape {tuple(transition.shape)}")
     matrix = transition.detach().double()
     wrong = ~((matrix >= 0) & (matrix <= 1 + 1e-4))  # NaN is wrong too
@@ -107,6 +111,13 @@ def check_transition(transition: Tensor) -> None:
     row = int((sums - 1).abs().argmax())
     if abs(float(sums[row]) - 1) > 1e-4:
         raise InputError(f"the rows of a transition matrix sum to one; row {row} sums to {sums[row]:.4f}")
+
+
+def check_tensor(name: str, value: Any) -> None:
+    """Raise unless this is a tensor and not, say, a list or an array of NumPy."""
+    if not isinstance(value, Tensor):
+        kind = type(value).__name__
+        raise InputError(f"{name} must be a tensor, got {kind}; torch.as_tensor({name}) makes one")
 
 
 def check_noise(classes: int, rate: float) -> None:
@@ -124,6 +135,7 @@ def check_rate(rate: float) -> None:
 
 def check_classes(labels: Tensor, classes: int) -> None:
     """Raise unless labels are (examples,) integers, each of them a class."""
+    check_tensor("labels", labels)
     integers = not (labels.dtype.is_floating_point or labels.dtype.is_complex or labels.dtype == torch.bool)
     if labels.ndim != 1 or not integers:
         raise InputError(
@@ -139,6 +151,7 @@ def check_classes(labels: Tensor, classes: int) -> None:
 
 
 def _check_predictions(probabilities: Tensor) -> None:
+    check_tensor("probabilities", probabilities)
     if probabilities.ndim != 2 or not len(probabilities):
         raise InputError(f"probabilities must be (examples, classes), got shape {tuple(probabilities.shape)}")
     wrong = ~((probabilities >= 0).all(1) & ((probabilities.double().sum(1) - 1).abs() < 1e-2))

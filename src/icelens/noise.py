@@ -15,6 +15,7 @@ from icelens.matrices import (
     check_classes,
     check_noise,
     check_rate,
+    check_tensor,
     check_transition,
     count_transition,
     dirichlet_matrix,
@@ -178,6 +179,7 @@ def _rates_around(rate: float, examples: int, generator: torch.Generator) -> Ten
 def _flat(features: Tensor | None, examples: int) -> Tensor:
     if features is None:
         raise InputError("instance-dependent noise needs the features of the examples")
+    check_tensor("features", features)
     if features.ndim == 0 or len(features) != examples:
         seen = len(features) if features.ndim else 0
         raise InputError(f"there are {examples} labels but features of {seen} examples")

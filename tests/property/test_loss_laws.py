@@ -160,6 +160,48 @@ def test_is_finite_with_finite_gradients_at_logits_of_100(name, dtype, data):
 
 
 @every_loss
+@pytest.mark.parametrize("mixed", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_of_half_precision_there_is_nothing_but_the_logits(name, dtype, mixed):
+    """Losses and state are exactly those of the same logits in float32, in mixed precision too."""
+    rough = make(name, transition=0.01 * TRANSITION + 0.99 * torch.eye(CLASSES))
+    fine = copy.deepcopy(rough)
+    for outputs, labels, index in batches(name, 12.0, 0):
+        rounded = outputs.to(dtype)
+        with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
+            seen = rough(rounded.requires_grad_(), labels, index)
+        wanted = fine(rounded.float(), labels, index)
+        assert seen.dtype == wanted.dtype == torch.float32
+        assert torch.equal(seen, wanted)
+    assert all(torch.equal(rough.state_dict()[key], value) for key, value in fine.state_dict().items())
+
+
+@every_loss
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_cast_makes_no_state_coarser(name, dtype):
+    loss = make(name).float()
+    for outputs, labels, index in batches(name, 3.0, 0):
+        loss(outputs.float().requires_grad_(), labels, index)
+    before = copy.deepcopy(loss.state_dict())
+    loss.to(dtype)
+    for key, value in before.items():
+        assert loss.state_dict()[key].dtype == value.dtype
+        assert torch.equal(loss.state_dict()[key], value)
+
+
+@every_loss
+def test_a_class_that_a_logit_rules_out_gives_no_nan(name):
+    loss = make(name)
+    for outputs, labels, index in batches(name, 3.0, 0):
+        outputs[:, CLASSES - 1] = -torch.inf
+        losses = loss(outputs.requires_grad_(), labels.clamp(max=CLASSES - 2), index)
+        (gradient,) = torch.autograd.grad(losses.sum(), outputs)
+        assert losses.isfinite().all() or name == "label_smoothing"  # which gives each class its part
+        assert not losses.isnan().any()
+        assert gradient.isfinite().all()
+
+
+@every_loss
 @given(seed=seeds)
 @few(5)
 def test_permuting_the_batch_permutes_losses_and_gradients(name, seed):

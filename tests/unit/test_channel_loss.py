@@ -7,6 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from icelens import ranks
+from icelens.errors import InputError
 from icelens.losses.channel import ChannelLoss
 
 N, K, BATCH = 12, 4, 6
@@ -184,6 +186,66 @@ def test_huge_logits_leave_all_finite(size, kept):
             assert gradient.isfinite().all()
             assert loss.table.v.isfinite().all()
             assert loss.channel.isfinite().all()
+
+
+@pytest.mark.parametrize("wrong", [math.inf, -math.inf, math.nan])
+def test_of_a_row_that_is_not_finite_nothing_is_remembered(wrong):
+    loss = trained()
+    logits, labels, _ = next(batches(1))
+    index, before = torch.arange(BATCH), copy.deepcopy(loss)
+    bad = logits.clone()
+    bad[1] = wrong
+    loss(bad, labels, index)
+    assert loss.table.v[1] == before.table.v[1]
+    assert not torch.equal(loss.table.v[2], before.table.v[2])
+    assert all(value.isfinite().all() for value in loss.state_dict().values())
+    others = torch.tensor([row != 1 for row in range(BATCH)])
+    before(logits[others], labels[others], index[others])
+    torch.testing.assert_close(loss.table.v, before.table.v)
+    torch.testing.assert_close(loss.kept, before.kept, rtol=0, atol=0.01)
+    assert loss(logits, labels, index).isfinite()
+
+
+def test_an_empty_batch_leaves_the_state():
+    loss = trained()
+    before = copy.deepcopy(loss.state_dict())
+    loss(torch.zeros(0, K, requires_grad=True), *torch.zeros(2, 0, dtype=torch.int64))
+    assert all(torch.equal(loss.state_dict()[name], value) for name, value in before.items())
+
+
+@pytest.mark.parametrize(
+    ("columns", "labels", "index", "message"),
+    [
+        (K, [0, 1, K], [0, 1, 2], "labels hold class 4 but logits have 4 columns .* first at position 2"),
+        (K + 2, [0, 1, 2], [0, 1, 2], "logits must have 4 columns"),
+        (K, [0, 1, 2], [0, 1], r"index must be \(batch,\) = \(3,\) integers"),
+        (K, [0, 1, 2], None, "ChannelLoss needs the index of each training example"),
+    ],
+)
+def test_a_wrong_batch_is_one_clear_error_and_leaves_the_state(columns, labels, index, message):
+    loss = ChannelLoss(N, K)
+    with pytest.raises(InputError, match=message):
+        loss(torch.zeros(3, columns), torch.tensor(labels), None if index is None else torch.tensor(index))
+    assert loss.steps == 0
+
+
+def test_without_index_it_is_cross_entropy_outside_training():
+    logits, labels, _ = next(batches(1))
+    torch.testing.assert_close(trained().eval()(logits, labels), F.cross_entropy(logits, labels))
+
+
+def test_mixed_precision_makes_the_counts_of_several_ranks_no_coarser(monkeypatch):
+    """They are products of matrices, which autocast would make bfloat16."""
+    alone, together = trained(), trained()
+    together.load_state_dict(alone.state_dict())
+    _, labels, _ = next(batches(1))
+    seen = torch.rand(BATCH), torch.rand(BATCH, K)
+    alone._count(labels, *seen)
+    monkeypatch.setattr(ranks, "count", lambda: 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        together._count(labels, *seen)
+    torch.testing.assert_close(together.flipped, alone.flipped)
+    torch.testing.assert_close(together.stayed, alone.stayed)
 
 
 def test_the_channel_finds_a_planted_pair():

@@ -201,6 +201,20 @@ def test_the_hold_waits_until_beliefs_last_no_longer_than_before():
     assert weights[-1] > 2.7
 
 
+@pytest.mark.parametrize(("rows", "share"), [(N, 1 / 2), (N // 4, 1 / 8)])
+def test_the_share_of_beliefs_that_last_is_averaged_over_two_visits_of_every_example(rows, share):
+    labels, batches = visits(3, 6)
+    held, index = HeldLoss(N, 3), torch.arange(N)
+    for logits in batches[:4]:
+        held(logits.requires_grad_(), labels, index)
+    for logits in batches[4:]:
+        before = held.settled.item()
+        held(logits[:rows].requires_grad_(), labels[:rows], index[:rows])
+        assert abs(held.steady.item() - before) > 0.01
+        wanted = before + share * (held.steady.item() - before)
+        assert held.settled.item() == pytest.approx(wanted, abs=1e-6)
+
+
 def test_a_first_visit_in_a_later_epoch_knows_of_no_belief():
     held, logits = HeldLoss(4, 3, doubt=0.0), torch.tensor([[0.0, 2.0, 1.0]])
     for _ in range(3):

@@ -23,10 +23,12 @@ from icelens.losses import (
     abstaining_cross_entropy,
     confidence_cross_entropy,
     cross_entropy,
+    forward_correction,
     generalized_cross_entropy,
     hard_bootstrapping,
     make_loss,
     noise_adaptation,
+    soft_bootstrapping,
     start_adaptation,
     symmetric_cross_entropy,
 )
@@ -155,6 +157,13 @@ def test_losses_run_compiled():
     torch.testing.assert_close(loss(logits, labels), generalized_cross_entropy(logits, labels).mean())
 
 
+def test_soft_bootstrapping_gives_a_class_that_is_ruled_out_no_entropy():
+    logits, labels = torch.randn(8, 5), torch.arange(8) % 5
+    wider = torch.cat([logits, torch.full((8, 1), -torch.inf)], 1)
+    torch.testing.assert_close(soft_bootstrapping(wider, labels), soft_bootstrapping(logits, labels))
+    assert soft_bootstrapping(wider, labels + 5 - labels).isposinf().all()  # as its label it is impossible
+
+
 def test_generalized_cross_entropy_lies_between_its_ends():
     logits, labels = torch.randn(8, 5, dtype=torch.float64), torch.arange(8) % 5
     p_y = logits.softmax(-1).gather(1, labels[:, None]).squeeze(1)
@@ -218,11 +227,17 @@ class TestTransition:
             (torch.tensor([[1.0, 0.1], [0.5, 0.5]]), "row 0 sums to 1.1000"),
             (torch.tensor([[1.5, -0.5], [0.5, 0.5]]), "row 0, column 0 is 1.5"),
             (torch.tensor([[0.5, 0.5], [float("nan"), 1.0]]), "row 1, column 0 is nan"),
+            (torch.zeros(0, 0), r"got shape \(0, 0\)"),
+            ([[0.9, 0.1], [0.1, 0.9]], "transition must be a tensor, got list; torch.as_tensor"),
         ],
     )
     def test_what_is_no_transition_matrix_is_refused(self, matrix, message):
         with pytest.raises(InputError, match=message):
             ForwardLoss(matrix)
+
+    def test_a_matrix_that_is_no_tensor_is_refused_by_the_function_too(self):
+        with pytest.raises(InputError, match="transition must be a tensor, got ndarray"):
+            forward_correction(torch.zeros(2, 3), torch.tensor([0, 1]), np.eye(3))
 
     def test_the_matrix_and_the_logits_have_the_same_classes(self):
         with pytest.raises(InputError, match=r"logits must have 3 columns, got shape \(2, 4\)"):
@@ -258,6 +273,15 @@ class TestTransition:
         )
         with pytest.raises(InputError, match=r"needs K \+ K·K = 12 outputs, got 13"):
             start_adaptation(nn.Linear(6, 13), transition)
+
+
+def test_sop_starts_from_its_scale_in_half_precision_too():
+    loss = SOPLoss(5, 3).half()
+    logits, labels = torch.tensor([[8.0, 0.0, 0.0]] * 5).half(), torch.ones(5, dtype=torch.int64)
+    assert (loss.u != 0).all()
+    for _ in range(400):
+        loss(logits.requires_grad_(), labels, torch.arange(5))
+    assert loss.u.abs().min() > 0.9  # the label stays unexplained, so it is taken for noise
 
 
 class TestAbstain:

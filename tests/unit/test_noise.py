@@ -50,6 +50,16 @@ def test_wrong_labels_are_one_clear_error(name, labels, message):
 
 
 @pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize("rate", [0.0, 0.3])
+@pytest.mark.parametrize("kind", [list, np.array])
+def test_what_is_no_tensor_is_refused_and_how_to_make_one_told(name, rate, kind):
+    labels = kind([0, 1, 2, 1])
+    message = rf"labels must be a tensor, got {type(labels).__name__}; torch.as_tensor\(labels\) makes one"
+    with pytest.raises(InputError, match=message):
+        add_noise(name, labels, 3, rate, features=FEATURES)
+
+
+@pytest.mark.parametrize("name", NOISES)
 def test_one_class_has_nowhere_to_flip(name):
     with pytest.raises(InputError, match="label noise needs at least two classes, got 1"):
         add_noise(name, torch.zeros(3, dtype=torch.int64), 1, 0.3, features=FEATURES[:3])
@@ -83,6 +93,7 @@ def test_an_unknown_noise_says_what_was_meant():
     [
         (None, "instance-dependent noise needs the features"),
         (torch.zeros(5, 2), "there are 4 labels but features of 5 examples"),
+        (np.zeros((4, 2)), r"features must be a tensor, got ndarray; torch.as_tensor\(features\)"),
         (torch.tensor([[0.0], [1.0], [float("nan")], [2.0]]), "features must be finite; .* at index 2"),
         (torch.tensor([[0.0], [float("inf")], [1.0], [2.0]]), "features must be finite; .* at index 1"),
     ],
@@ -141,6 +152,8 @@ def test_labels_keep_their_type(dtype):
         (torch.ones(2, 3) / 3, r"\(classes, classes\), got shape \(2, 3\)"),
         (torch.tensor([[1.0, 0.0], [0.5, 0.4]]), "row 1 sums to 0.9000"),
         (torch.tensor([[1.5, -0.5], [0.5, 0.5]]), "row 0, column 0 is 1.5"),
+        (torch.zeros(0, 0), r"got shape \(0, 0\)"),
+        ([[1.0, 0.0], [0.0, 1.0]], "transition must be a tensor, got list"),
     ],
 )
 def test_a_matrix_of_ones_own_is_checked(matrix, message):
@@ -188,6 +201,11 @@ class TestCounting:
         counted = count_transition(torch.tensor([0, 0]), torch.tensor([0, 0]), 2, prior=1.0)
         assert counted.tolist() == [[0.75, 0.25], [0.5, 0.5]]
 
+    @pytest.mark.parametrize("prior", [-1.0, float("nan"), float("inf")])
+    def test_a_prior_that_is_no_count_is_refused(self, prior):
+        with pytest.raises(InputError, match=f"prior must be finite and at least 0, got {prior}"):
+            count_transition(torch.tensor([0]), torch.tensor([0]), 2, prior=prior)
+
     def test_the_two_kinds_of_labels_are_equally_many(self):
         with pytest.raises(InputError, match="there are 1 clean labels but 4 labels"):
             count_transition(torch.tensor([0]), LABELS, 3)
@@ -213,6 +231,7 @@ class TestAnchors:
         ("p", "message"),
         [
             (torch.zeros(0, 3), r"probabilities must be \(examples, classes\), got shape \(0, 3\)"),
+            (np.eye(3), "probabilities must be a tensor, got ndarray"),
             (torch.tensor([[0.5, 0.5], [3.0, -2.0]]), "row 1 does not"),
             (torch.tensor([[0.5, 0.5], [float("nan"), 1.0]]), "row 1 does not"),
         ],

@@ -136,6 +136,20 @@ def test_batchnorm_over_ranks_is_batchnorm_of_one_process(cuts, tmp_path):
                 torch.testing.assert_close(result[name], tensors, rtol=1e-9, atol=1e-10)
 
 
+def lone():
+    """What BatchNorm remembers of a batch of one row, which one of the ranks has."""
+    dist.init_process_group("gloo")
+    model = nn.Sequential(nn.BatchNorm1d(2))
+    share_statistics(model)
+    y = model(torch.ones(Ranks.here().rank, 2))
+    return {"y": y.detach(), **model.state_dict()}
+
+
+def test_batchnorm_over_ranks_remembers_no_nan_of_a_lone_row(tmp_path):
+    for result in run(lone, 2, tmp_path):
+        assert all(tensor.isfinite().all() for tensor in result.values())
+
+
 def test_batchnorm_over_ranks_in_half_precision_keeps_its_dtype(tmp_path):
     for result in run(normalised, 2, tmp_path, (0, 7, 7), torch.bfloat16):
         assert {tensor.dtype for tensor in [*result["rows"], *result["grads"]]} == {torch.bfloat16}

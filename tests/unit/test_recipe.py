@@ -36,6 +36,13 @@ def test_a_file_then_overrides(tmp_path):
         ("mixup=-1", "mixup must be at least 0.0 and finite, got -1.0"),
         ("averaging=1", r"averaging must lie in \[0, 1\), got 1.0"),
         ("loss", "'loss' is not of the form key=value"),
+        ("noise_rate=", "'noise_rate=' has no value after the ="),
+        ("root= ", "'root= ' has no value after the ="),
+        ("loss_settings.q=", "'loss_settings.q=' has no value after the ="),
+        ("learning_rate=1e-", "learning_rate must be a number, got '1e-'"),
+        ("learning_rate=-", "learning_rate must be a number, got '-'"),
+        ("epochs=1_", "epochs must be a number, got '1_'"),
+        ("noise_rate=.", "noise_rate must be a number, got '.'"),
         ("seed.x=1", "only model_settings and loss_settings"),
     ],
 )
@@ -64,3 +71,10 @@ def test_whole_numbers_are_floats_where_floats_are_wanted():
 def test_numbers_and_truths_as_people_type_them():
     recipe = read_recipe(overrides=["noise_rate=.2", "epochs=1.", "normalize=True", "model=cnn"])
     assert (recipe.noise_rate, recipe.epochs, recipe.normalize, recipe.model) == (0.2, 1.0, True, "cnn")
+    recipe = read_recipe(overrides=["noise_rate = .2", "learning_rate=+.5e-3", "loss_settings.a=-.5"])
+    assert (recipe.noise_rate, recipe.learning_rate, recipe.loss_settings) == (0.2, 5e-4, {"a": -0.5})
+
+
+@pytest.mark.parametrize("text", ["x1F", "b1", ".", "..", "./1", "runs.", ".5a"])
+def test_a_string_is_not_made_a_number(text):
+    assert read_recipe(overrides=[f"root={text}"]).root == text

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from icelens.losses.ranges import SHARE, check_setting
 from icelens.losses.reduction import check_batch, reduced
+from icelens.losses.state import FineState
+from icelens.transforms import wide
 
 
 def abstaining_cross_entropy(outputs: Tensor, labels: Tensor, *, alpha: float | Tensor) -> Tensor:
@@ -22,7 +24,7 @@ def abstaining_cross_entropy(outputs: Tensor, labels: Tensor, *, alpha: float | 
         alpha: the price; large is cross entropy, 0 is free abstention.
     """
     labels = check_batch(outputs, labels, outputs.shape[-1] - 1)
-    class_loss, log_kept = _parts(outputs, labels)
+    class_loss, log_kept = _parts(wide(outputs), labels)
     return log_kept.exp() * class_loss - alpha * log_kept
 
 
@@ -32,7 +34,7 @@ def _parts(outputs: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     return F.cross_entropy(outputs[:, :-1], labels, reduction="none"), log_kept
 
 
-class DACLoss(nn.Module):
+class DACLoss(FineState):
     """Deep abstaining classifier, one stage (Thulasidasan et al., 2019), with its schedule for α.
 
     Warm-up: cross entropy over all K + 1 outputs, while a moving average of (1 − a)·H is kept, up to and
@@ -79,6 +81,7 @@ class DACLoss(nn.Module):
     def forward(self, outputs: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of this step while training; cross entropy over the K classes otherwise."""
         labels = check_batch(outputs, labels, outputs.shape[-1] - 1)
+        outputs = wide(outputs)
         class_loss, log_kept = _parts(outputs, labels)
         if not self.training:
             return reduced(class_loss, self.reduction)

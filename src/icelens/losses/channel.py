@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from icelens import ranks
 from icelens.confidence import Confidence
+from icelens.losses.reduction import check_batch, is_learning, without_index
+from icelens.losses.state import FineState
 
 
-class ChannelLoss(nn.Module):
+class ChannelLoss(FineState):
     """−log q_y,  q_y = B·p_y + (1 − B)·Σ_a p_a F[a, y]:  a belief B per example, one matrix F for all.
 
     ICE-LIN measures a label against a uniform guess. A wrong label that is plausible (cat for dog) has
@@ -74,8 +74,11 @@ class ChannelLoss(nn.Module):
         imagined = 0.02 / len(stayed)
         return (stayed + imagined * whole) / (stayed + moved + imagined)
 
-    def forward(self, logits: Tensor, labels: Tensor, index: Tensor) -> Tensor:
-        """The mean loss of a batch."""
+    def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
+        """The mean loss of a batch; without `index`, for other data, cross entropy."""
+        labels = check_batch(logits, labels, columns=len(self.stayed), index=index)
+        if index is None:
+            return without_index(self, logits, labels, "mean")
         self.table.follow(logits.device)
         rows, movable = self.table.rows(index)
         v = self.table.read(rows)
@@ -85,41 +88,34 @@ class ChannelLoss(nn.Module):
         by_flip = from_class.sum(1)
         believed = torch.sigmoid(self.belief * v + (1 - self.belief) * torch.logit(self.kept[labels]))
         q = believed * p_y + (1 - believed) * by_flip + 1e-12
-        if self.training and torch.is_grad_enabled():
+        if is_learning(self):
             confidence = torch.sigmoid(v)
             stayed = (confidence * p_y).detach()
             r = stayed / (stayed + (1 - confidence) * by_flip.detach() + 1e-12)
-            self.table.update(rows, self.step_size * (r - confidence), movable)
-            moved = ((1 - believed) / q)[:, None] * from_class
-            self._count(labels, (believed * p_y / q).detach(), moved.detach())
+            usable = movable & (p_y >= 0)  # one row of NaN would stay in F for good
+            self.table.update(rows, self.step_size * (r - confidence), usable)
+            stayed = (believed * p_y / q).detach().masked_fill(~usable, 0.0)
+            moved = (((1 - believed) / q)[:, None] * from_class).detach()
+            self._count(labels, stayed, moved.masked_fill(~usable[:, None], 0.0))
         return -q.log().mean()
 
     def _count(self, labels: Tensor, stayed: Tensor, moved: Tensor) -> None:
         """Let the counts follow the probabilities of a batch: a mean at first, then a moving average."""
+        if not len(labels):
+            return
         self.steps += 1
         share = (1 / (self.steps + 1)).clamp_min(self.memory)
         moved, stayed = moved.T.to(self.flipped), stayed.to(self.stayed)
         if ranks.count() > 1:
             # On a GPU index_add_ adds in any order, another one on each rank.
             whose = F.one_hot(labels, len(self.stayed)).to(moved)
-            flipped, kept = moved @ whose, stayed @ whose
+            with torch.autocast(moved.device.type, enabled=False):  # which would round both to bfloat16
+                flipped, kept = moved @ whose, stayed @ whose
         else:
             flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved)
             kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed)
         self.flipped.lerp_(flipped / len(labels), share)
         self.stayed.lerp_(kept / len(labels), share)
-
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> ChannelLoss:
-        """Follow a move to another device, but no cast to coarser floats: bfloat16 averages stand still."""
-
-        def moved(tensor: Tensor) -> Tensor:
-            after = fn(tensor)
-            if after.is_floating_point() and torch.finfo(after.dtype).eps > torch.finfo(tensor.dtype).eps:
-                return tensor.to(after.device)
-            return after
-
-        super()._apply(moved, recurse)  # type: ignore[no-untyped-call]
-        return self
 
     def confidence(self) -> Tensor:
         """The confidence C of every example, (examples,)."""

@@ -147,7 +147,7 @@ class HeldLoss(ChannelLoss):
         """The loss of a batch; while training it also remembers what is believed of it."""
         labels = check_batch(logits, labels, columns=len(self.stayed), index=index)
         if index is None:
-            return without_index(self, wide(logits), labels, self.reduction)
+            return without_index(self, logits, labels, self.reduction)
         learning = is_learning(self)
         if self.share.device != logits.device:
             self.to(logits.device)

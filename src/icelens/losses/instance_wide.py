@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from icelens.errors import IndexRangeError
 from icelens.losses.reduction import check_batch, is_learning, reduced, without_index
+from icelens.losses.state import FineState
+from icelens.transforms import wide
 
 
-class ELRLoss(nn.Module):
+class ELRLoss(FineState):
     """Early-learning regularisation (Liu et al., 2020):  −log p_y + λ·log(1 − ⟨t, p⟩).
 
     t is the example's moving average of the model's own predictions: t ← β·t + (1 − β)·p / Σp, with p
@@ -46,6 +48,7 @@ class ELRLoss(nn.Module):
             return without_index(self, logits, labels, self.reduction)
         labels, index = _checked(logits, labels, index, self.target)
         self.to(logits.device)
+        logits = wide(logits)
         p = logits.softmax(-1).clamp(1e-4, 1 - 1e-4)
         learning = is_learning(self)  # asked here, since no_grad() below would answer no
         with torch.no_grad():
@@ -58,7 +61,7 @@ class ELRLoss(nn.Module):
         return reduced(losses + self.strength * torch.log1p(-(target * p).sum(-1)), self.reduction)
 
 
-class SOPLoss(nn.Module):
+class SOPLoss(FineState):
     """Sparse over-parameterisation (Liu et al., 2022): cross entropy of p + s, s the noise in this label.
 
     s_y = u² and s_k = −v_k² for the other classes, neither beyond 1; p + s is raised to `floor` where it
@@ -101,7 +104,7 @@ class SOPLoss(nn.Module):
             return without_index(self, logits, labels, self.reduction)
         labels, index = _checked(logits, labels, index, self.v)
         self.to(logits.device)
-        p, y = logits.softmax(-1), labels[:, None]
+        p, y = wide(logits).softmax(-1), labels[:, None]
         u, v = self.u[index, None].to(p), self.v[index].to(p)
         s = (-(v**2).clamp(max=1)).scatter(1, y, (u**2).clamp(max=1))
         raised = (p + s).clamp(min=self.floor)

@@ -8,19 +8,19 @@ from torch import Tensor
 
 from icelens.errors import unknown
 from icelens.losses.reduction import check_batch
-from icelens.transforms import TRANSFORMS
+from icelens.transforms import TRANSFORMS, wide
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     """The usual one:  −log p_y."""
     labels = check_batch(logits, labels)
-    return F.cross_entropy(logits, labels, reduction="none")
+    return F.cross_entropy(wide(logits), labels, reduction="none")
 
 
 def label_smoothing(logits: Tensor, labels: Tensor, *, smoothing: float = 0.1) -> Tensor:
     """Mix the label with the uniform distribution:  −Σ_k [(1 − s)·y_k + s/K]·log p_k."""
     labels = check_batch(logits, labels)
-    return F.cross_entropy(logits, labels, reduction="none", label_smoothing=smoothing)
+    return F.cross_entropy(wide(logits), labels, reduction="none", label_smoothing=smoothing)
 
 
 def soft_bootstrapping(logits: Tensor, labels: Tensor, *, beta: float = 0.95) -> Tensor:
@@ -29,15 +29,16 @@ def soft_bootstrapping(logits: Tensor, labels: Tensor, *, beta: float = 0.95) ->
     The gradient flows through both p: the second part is the entropy of the prediction, which is lowered.
     """
     labels = check_batch(logits, labels)
-    log_p = F.log_softmax(logits, -1)
-    entropy = -(log_p.exp() * log_p).sum(-1)
+    log_p = F.log_softmax(wide(logits), -1)
+    # A class ruled out by a logit of −inf has p·log p = 0·∞, which is NaN and must count as 0.
+    entropy = -(log_p.exp() * log_p.clamp_min(torch.finfo(log_p.dtype).min)).sum(-1)
     return beta * F.nll_loss(log_p, labels, reduction="none") + (1 - beta) * entropy
 
 
 def hard_bootstrapping(logits: Tensor, labels: Tensor, *, beta: float = 0.8) -> Tensor:
     """Mix the label with the guess:  −β·log p_y − (1 − β)·log max_k p_k."""
     labels = check_batch(logits, labels)
-    log_p = F.log_softmax(logits, -1)
+    log_p = F.log_softmax(wide(logits), -1)
     return beta * F.nll_loss(log_p, labels, reduction="none") - (1 - beta) * log_p.amax(-1)
 
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from icelens.errors import InputError, unknown
+from icelens.transforms import wide
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -114,7 +115,7 @@ def without_index(loss: nn.Module, logits: Tensor, labels: Tensor, reduction: st
             "data, in eval() or under torch.no_grad()"
         )
     labels = check_batch(logits, labels)
-    return reduced(F.cross_entropy(logits, labels, reduction="none"), reduction)
+    return reduced(F.cross_entropy(wide(logits), labels, reduction="none"), reduction)
 
 
 class Pointwise(nn.Module):

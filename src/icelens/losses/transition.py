@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from icelens.errors import InputError
 from icelens.losses.pointwise import cross_entropy
 from icelens.losses.reduction import check_batch, reduced
-from icelens.matrices import check_transition
+from icelens.losses.state import FineState
+from icelens.matrices import check_tensor, check_transition
 from icelens.transforms import wide
 
 
@@ -26,6 +27,7 @@ def forward_correction(logits: Tensor, labels: Tensor, transition: Tensor) -> Te
         labels: (batch,), as given.
         transition: (classes, classes), rows sum to one.
     """
+    check_tensor("transition", transition)
     labels = check_batch(logits, labels, columns=len(transition))
     log_p = F.log_softmax(wide(logits), -1)
     return -torch.logsumexp(log_p + transition.to(log_p).log().T[labels], -1)
@@ -39,7 +41,7 @@ def noise_adaptation(outputs: Tensor, labels: Tensor) -> Tensor:
         labels: (batch,).
     """
     classes = _classes_of(outputs)
-    labels = check_batch(outputs, labels, classes)
+    labels, outputs = check_batch(outputs, labels, classes), wide(outputs)
     log_p = F.log_softmax(outputs[:, :classes], -1)
     log_t = F.log_softmax(outputs[:, classes:].reshape(len(outputs), classes, classes), -1)
     log_t_y = log_t.gather(-1, labels[:, None, None].expand(-1, classes, 1)).squeeze(-1)
@@ -71,7 +73,7 @@ def start_adaptation(head: nn.Linear, transition: Tensor) -> None:
         head.bias[classes:] = (transition + 1e-8).log().flatten().to(head.bias)
 
 
-class ForwardLoss(nn.Module):
+class ForwardLoss(FineState):
     """Forward correction by a fixed transition matrix (Patrini et al., 2017).
 
     Args:

@@ -24,20 +24,18 @@ def load_encoder(name: str | Path, classes: int) -> nn.Module:
     """A pretrained encoder with a linear head over the classes; the head is drawn from torch's seed.
 
     Weights come from safetensors files only, in float32 whatever they were saved in, and no code that
-    lies beside them is run. Nothing is downloaded for a folder.
+    lies beside them is run. They must be there for all but the head and a pooler. Nothing is downloaded for
+    a folder.
 
     Args:
         name: a folder that `save_pretrained` wrote, or the name of a model on the hub, which is fetched.
         classes: how many logits.
     """
-    settings = {
-        "num_labels": classes,
-        "use_safetensors": True,
-        "dtype": torch.float32,
-        "ignore_mismatched_sizes": True,  # a head that was made for other classes makes room for ours
-    }
-    make = _transformers().AutoModelForSequenceClassification.from_pretrained
-    return cast(nn.Module, _from(name, make, **settings))
+    network, drawn = _load(name, _transformers().AutoModelForSequenceClassification, num_labels=classes)
+    # A head is drawn anew where the file has none, or one for other classes; the body is not.
+    body = f"{network.base_model_prefix}."
+    _refuse(name, [weight for weight in drawn if weight.startswith(body)])
+    return cast(nn.Module, network)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,21 +53,29 @@ class Backbone:
 
 def load_backbone(name: str | Path, kind: str) -> Backbone:
     """A pretrained encoder for "text" or "image", loaded under the same rules as `load_encoder`."""
-    settings = {
-        "use_safetensors": True,
-        "dtype": torch.float32,
-        "ignore_mismatched_sizes": True,  # told below, in one line
-        "output_loading_info": True,
-    }
-    network, found = _from(name, _transformers().AutoModel.from_pretrained, **settings)
-    # Weights that are not in the files are drawn at random by transformers, which does no more than warn.
-    drawn = sorted({*found["missing_keys"], *(weight for weight, *_ in found["mismatched_keys"])})
+    network, drawn = _load(name, _transformers().AutoModel)
+    _refuse(name, drawn)
+    network = _reader(name, network, kind).eval().requires_grad_(False)
+    return Backbone(network, pooler=not drawn)
+
+
+def _load(name: str | Path, kind: Any, **settings: Any) -> tuple[Any, list[str]]:
+    """A network, and which weights are drawn at random: transformers does no more than warn of those.
+
+    They are not in the files, or not in the shape that the network has.
+    """
+    settings |= {"use_safetensors": True, "dtype": torch.float32}
+    settings |= {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    network, found = _from(name, kind.from_pretrained, **settings)
+    return network, sorted({*found["missing_keys"], *(weight for weight, *_ in found["mismatched_keys"])})
+
+
+def _refuse(name: str | Path, drawn: list[str]) -> None:
+    """Raise for weights that were drawn at random, but for those of a pooler, which many files lack."""
     needed = [weight for weight in drawn if "pooler" not in weight]
     if needed:
         raise FileError(f"{name}: its files do not hold all weights in the shape they should have; "
                         f"{len(needed)} are wrong, the first is '{needed[0]}'")  # fmt: skip
-    network = _reader(name, network, kind).eval().requires_grad_(False)
-    return Backbone(network, pooler=not drawn)
 
 
 def _reader(name: str | Path, network: Any, kind: str) -> nn.Module:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import tomllib
 import typing
 from collections.abc import Iterable, Mapping
@@ -159,6 +160,8 @@ def _overridden(settings: dict[str, Any], overrides: Iterable[str]) -> dict[str,
         key, equals, value = override.partition("=")
         if not equals:
             raise InputError(f"'{override}' is not of the form key=value")
+        if not value.strip():
+            raise InputError(f"'{override}' has no value after the =")
         name, dot, inner = key.strip().partition(".")
         if dot:
             table = settings.get(name)
@@ -172,7 +175,9 @@ def _overridden(settings: dict[str, Any], overrides: Iterable[str]) -> dict[str,
 
 def _value(text: str) -> Any:
     """A TOML value, or what people type for one: .5, 1., True; what is none of these is a string."""
-    for spelling in (text, text.lower(), f"0{text}", f"{text}0"):
+    # TOML wants a digit on both sides of the point.
+    whole = re.sub(r"(?<=\d)\.$", ".0", re.sub(r"^([+-]?)\.(?=\d)", r"\g<1>0.", text.strip()))
+    for spelling in (text, text.lower(), whole):
         try:
             return tomllib.loads(f"value = {spelling}")["value"]
         except tomllib.TOMLDecodeError:

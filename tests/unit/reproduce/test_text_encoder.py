@@ -38,6 +38,43 @@ def test_half_precision_on_the_disk_is_float32_in_memory(tmp_path):
     assert {p.dtype for p in load_encoder(tmp_path, 2).parameters()} == {torch.float32}
 
 
+def under_the_names_of_ddp(saved):
+    return {f"module.{name}": value for name, value in saved.items()}
+
+
+def without_a_bias(saved):
+    return {name: value for name, value in saved.items() if "query.bias" not in name}
+
+
+def with_shorter_words(saved):
+    return {name: value[:, :8].contiguous() if "word" in name else value for name, value in saved.items()}
+
+
+@pytest.mark.parametrize(
+    ("change", "first"),
+    [
+        (under_the_names_of_ddp, "embeddings.LayerNorm.bias"),
+        (without_a_bias, "query.bias"),
+        (with_shorter_words, "word_embeddings.weight"),
+    ],
+)
+def test_a_body_that_is_not_all_in_the_files_is_refused(tmp_path, change, first):
+    path = Path(write_encoder(tmp_path)) / "model.safetensors"
+    save_file(change(load_file(path)), path, metadata={"format": "pt"})
+    with pytest.raises(FileError, match=f"do not hold all weights .* the first is 'bert.*{first}'"):
+        load_encoder(tmp_path, 2)
+
+
+def test_files_without_head_and_pooler_are_taken(tmp_path):
+    path = Path(write_encoder(tmp_path)) / "model.safetensors"
+    saved = load_file(path)
+    body = {name: value for name, value in saved.items() if "pooler" not in name and "classifier" not in name}
+    save_file(body, path, metadata={"format": "pt"})
+    assert set(body) < set(saved)
+    read = load_encoder(tmp_path, 3).state_dict()
+    assert all(torch.equal(read[name], value) for name, value in body.items())
+
+
 @pytest.mark.parametrize("name", ["./here", "/no/where", "~/model", "a/b/c", Path("models/tiny")])
 def test_a_folder_that_is_missing_is_not_looked_for_on_the_hub(name):
     for load in (load_tokenizer, lambda name: load_encoder(name, 2)):
