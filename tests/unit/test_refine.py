@@ -1,5 +1,6 @@
 """ICE+: the second stage teaches what is trusted and believed, from distorted and mixed images."""
 
+import copy
 import dataclasses
 
 import pytest
@@ -152,6 +153,38 @@ def test_the_average_moves_slowly_from_where_the_first_stage_ended():
     second.step(torch.arange(48))
     for old, new, mean in zip(before, state.model.parameters(), state.average.parameters(), strict=True):
         torch.testing.assert_close(mean, torch.lerp(old, new.detach(), 0.005))
+
+
+def second_stage(**changes):
+    """A run that has come to its second stage, of eight iterations unless changed."""
+    chosen = recipe(epochs=1.0, **{"refine": 1.6, **changes})
+    task = prepare(chosen, split())
+    state = begin(chosen, task)
+    state.iteration = state.first
+    return Refinement(chosen, task, state, lambda _, model: model)
+
+
+def test_the_average_has_statistics_of_the_images_that_it_sees_and_not_those_of_the_network():
+    second = second_stage(model_settings={"logit_norm": True}, augment="none")
+    state, rows = second.state, torch.arange(48)
+    second.set(state.first)
+    seen = copy.deepcopy(second.average)
+    seen(second.task.train.plain(rows))
+    second.step(rows)
+    for name in ("running_mean", "running_var"):
+        assert torch.equal(getattr(second.average.norm, name), getattr(seen.norm, name))
+        assert not torch.equal(getattr(state.model.norm, name), getattr(seen.norm, name))
+
+
+def test_beliefs_move_in_steps_after_the_first_quarter_alone():
+    second, moved = second_stage(), []
+    for iteration in range(second.state.first, second.state.iterations):
+        before = copy.deepcopy(second.loss.state_dict())
+        second.set(iteration)
+        second.step(torch.arange(48))
+        after = second.loss.state_dict()
+        moved.append(any(not torch.equal(after[name], value) for name, value in before.items()))
+    assert moved == [False] * 2 + [True] * 6
 
 
 def test_it_finds_wrong_labels_and_learns_the_right_ones():

@@ -1,5 +1,7 @@
 import dataclasses
+import gc
 import json
+import weakref
 
 import numpy as np
 import pytest
@@ -8,9 +10,9 @@ import torch
 from icelens.data import Examples, Split
 from icelens.errors import FileError, InputError, MissingFileError, TrainingError
 from icelens.losses import LOSSES
-from icelens.train import Recipe, Run, run_recipe
+from icelens.train import Recipe, Run, driver, run_recipe
 from icelens.train.checkpoint import load_checkpoint, save_checkpoint
-from icelens.train.loop import batch_rows
+from icelens.train.loop import batch_rows, begin
 from icelens.train.task import choose_device, prepare
 
 SHORT = Recipe(
@@ -103,6 +105,55 @@ def test_a_folder_of_another_recipe_or_of_something_else_is_refused(tmp_path):
     assert (tmp_path / "full" / "thesis.tex").read_text() == "do not touch"
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ("inputs", "holds a run on other data"),
+        ("test", "holds a run with another test set"),
+        ("test labels", "holds a run with another test set"),
+        ("classes", "holds a run with other class names"),
+        ("clean labels", "holds a run with other clean labels"),
+        ("no clean labels", "holds a run with other clean labels"),
+    ],
+)
+def test_a_folder_of_a_run_on_other_data_is_refused(changed, message, tmp_path):
+    recipe, split = dataclasses.replace(SHORT, noise_rate=0.0), known()
+    run_recipe(recipe, tmp_path / "run", split=split)
+    run_recipe(recipe, tmp_path / "run", split=split)  # finished, and the same
+    names = {"classes": ("yes", "no")}
+    other = {
+        "inputs": {"train": dataclasses.replace(split.train, inputs=split.train.inputs + 1)},
+        "test": {"test": dataclasses.replace(split.test, inputs=split.test.inputs + 1)},
+        "test labels": {"test": dataclasses.replace(split.test, labels=1 - split.test.labels)},
+        "classes": {part: dataclasses.replace(getattr(split, part), **names) for part in ("train", "test")},
+        "clean labels": {"clean_labels": 1 - split.clean_labels},
+        "no clean labels": {"clean_labels": None},
+    }[changed]
+    with pytest.raises(InputError, match=f"{message}; give another folder"):
+        run_recipe(recipe, tmp_path / "run", split=dataclasses.replace(split, **other))
+
+
+def known():
+    """Features of which the true labels are known too."""
+    split = vectors()
+    return dataclasses.replace(split, clean_labels=split.train.labels.roll(1))
+
+
+def test_a_folder_that_knows_its_training_data_alone_goes_on_and_is_left_alone(tmp_path, killed_run):
+    whole = run_recipe(SHORT, tmp_path / "whole")
+    killed_run(SHORT, tmp_path / "run", 2)
+    path = tmp_path / "run" / "recipe.json"
+    content = json.loads(path.read_text())
+    old = {name: content[name] for name in ("settings", "data_fingerprint", "versions")}
+    path.write_text(json.dumps(old))
+    run = run_recipe(SHORT, tmp_path / "run")
+    assert run.examples().equals(whole.examples())
+    assert run_recipe(SHORT, tmp_path / "run").finished
+    assert json.loads(path.read_text()) == old
+    with pytest.raises(InputError, match="holds a run on other data"):
+        run_recipe(SHORT, tmp_path / "run", split=vectors())
+
+
 def test_recipe_json_says_what_was_run(tmp_path):
     run = run_recipe(SHORT, tmp_path / "run")
     content = json.loads((run.folder / "recipe.json").read_text())
@@ -117,10 +168,33 @@ def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
         run_recipe(recipe, tmp_path / "run")
 
 
+def test_predictions_that_are_no_numbers_stop_the_run(tmp_path):
+    split = vectors()
+    inputs = split.test.inputs.clone()
+    inputs[3, 1] = torch.nan
+    split = dataclasses.replace(split, test=dataclasses.replace(split.test, inputs=inputs))
+    with pytest.raises(TrainingError, match="1 of 40 predictions are NaN at iteration 1; if all inputs are"):
+        run_recipe(SHORT, tmp_path / "run", split=split)
+
+
+def test_the_data_of_a_run_goes_with_it(tmp_path, monkeypatch):
+    tasks = []
+
+    def watched(*given):
+        task = prepare(*given)
+        tasks.append(weakref.ref(task))
+        return task
+
+    monkeypatch.setattr(driver, "prepare", watched)
+    run_recipe(SHORT, tmp_path / "run")
+    gc.collect()
+    assert tasks[0]() is None
+
+
 def test_a_damaged_checkpoint_is_named(tmp_path):
     run = Run(tmp_path / "run")
     task = prepare(SHORT)
-    run.start(SHORT, task.fingerprint())
+    run.start(SHORT, task.fingerprints())
     (run.folder / "checkpoint.safetensors").write_bytes(b"not tensors")
     with pytest.raises(FileError, match=r"checkpoint.safetensors: not a readable safetensors file"):
         run_recipe(SHORT, tmp_path / "run")
@@ -228,8 +302,13 @@ def test_bfloat16_and_channels_last_train_too(tmp_path):
         ),
         (
             {"model": "cnn", "model_settings": {"padding": 1, "logit_norm": True}, "batch_size": 1077},
-            "batch_size=1077 leaves a batch of one example of 1078",
+            "batch_size=1077 leaves a batch of one example of 1078, which model_settings.logit_norm cannot",
         ),
+        (
+            {"model": "resnet18", "model_settings": {}, "batch_size": 1077},
+            "a batch of one example of 1078, which BatchNorm in model 'resnet18' cannot normalise",
+        ),
+        ({"model": "resnet18", "model_settings": {}, "batch_size": 1}, "leaves a batch of one example"),
     ],
 )
 def test_a_recipe_made_in_python_is_checked_before_a_folder_is_made(settings, message, tmp_path):
@@ -237,6 +316,22 @@ def test_a_recipe_made_in_python_is_checked_before_a_folder_is_made(settings, me
     with pytest.raises(InputError, match=message):
         run_recipe(dataclasses.replace(SHORT, **settings), tmp_path / "run", split=split)
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"batch_size": 1077},
+        {"batch_size": 1},
+        {"model": "resnet18", "model_settings": {}, "batch_size": 1077, "iterations": 1},  # of two an epoch
+    ],
+)
+def test_one_example_left_over_is_no_trouble_without_batchnorm_or_where_a_run_ends_before_it(settings):
+    recipe, drawn = dataclasses.replace(SHORT, **settings), []
+    for chosen in (recipe, dataclasses.replace(recipe, batch_size=64)):
+        begin(chosen, prepare(SHORT))
+        drawn.append(torch.rand(3))
+    assert torch.equal(*drawn)  # looking for trouble draws nothing
 
 
 def vectors():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -49,6 +50,9 @@ class Examples:
         if len(self.inputs) != len(self.labels):
             raise InputError(f"{len(self.inputs)} inputs but {len(self.labels)} labels")
         check_classes(self.labels, len(self.classes))
+        if len(set(self.classes)) < len(self.classes):
+            twice = next(name for code, name in enumerate(self.classes) if name in self.classes[:code])
+            raise InputError(f"classes hold the name '{twice}' twice; give each class a name of its own")
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -70,6 +74,27 @@ class Split:
     test: Examples
     extra: Mapping[str, Examples] = field(default_factory=dict)
     clean_labels: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        for name, part in {"test": self.test, **self.extra}.items():
+            _check_same_classes(name, part.classes, self.train.classes)
+        clean = self.clean_labels
+        if clean is not None and clean.shape != self.train.labels.shape:
+            raise InputError(
+                f"clean_labels must be of shape ({len(self.train)},), one for each training row, "
+                f"got {tuple(clean.shape)}"
+            )
+
+
+def _check_same_classes(name: str, found: tuple[str, ...], wanted: tuple[str, ...]) -> None:
+    """Raise unless a label, which is a number, means the same class in a test set as in training."""
+    quoted = ([f"'{one}'" for one in classes] for classes in (found, wanted))
+    for code, (here, there) in enumerate(zip_longest(*quoted, fillvalue="missing")):
+        if here != there:
+            raise InputError(
+                f"class {code} is {here} in the {name} set but {there} in the training set; "
+                "both need the same classes in the same order"
+            )
 
 
 def from_file(path: Path, inputs: Tensor | Texts, labels: Tensor, classes: tuple[str, ...]) -> Examples:

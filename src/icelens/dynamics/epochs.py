@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from icelens.dynamics.parts import Part, part_rows
+from icelens.dynamics.parts import Part, rows_before
+
+NOTHING = -1, -1  # step and epoch, where there are no rows
 
 
 class Epochs:
@@ -36,15 +39,28 @@ class Epochs:
         self._seen[index] = True
         return self.current
 
-    def go_on(self, parts: Sequence[Part]) -> None:
-        """Go on after the last of these parts of one rank, in the epoch that it ends in."""
-        parts = [part for part in parts if part.rows]
-        if not parts:
-            return
-        for rows in part_rows(parts[-1], ["epoch"]):
-            self.current = int(rows["epoch"][-1])
+    def go_on(self, parts: Sequence[Part], step: int) -> None:
+        """Go on at a step after these parts, by rank and step, in the epoch that the rows before it end in.
+
+        Of several ranks the one that came furthest says which that is.
+        """
+        ends = [_end(list(of_rank), step) for _, of_rank in groupby(parts, lambda part: part.rank)]
+        _, self.current = max(ends, default=NOTHING)
         self._seen = np.zeros(self.examples, dtype=bool)
         for part in parts:
             if self.current in part.epochs:
-                for rows in part_rows(part, ["epoch", "index"]):
+                for rows in rows_before(part, step, ["epoch", "index"]):
                     self._seen[rows["index"][rows["epoch"] == self.current]] = True
+
+
+def _end(parts: Sequence[Part], step: int) -> tuple[int, int]:
+    """The last step before this one of which a rank has rows, and its epoch."""
+    for part in reversed(parts):
+        ends = [
+            (int(rows["step"][-1]), int(rows["epoch"][-1]))
+            for rows in rows_before(part, step, ["epoch"])
+            if len(rows["step"])
+        ]
+        if ends:
+            return ends[-1]
+    return NOTHING

@@ -44,7 +44,7 @@ NAME = re.compile(r"rank(\d{4,})-step(\d{9,})\.parquet")
 
 @dataclass(frozen=True)
 class Part:
-    """One file: the rows that a rank recorded in a range of its steps."""
+    """One file: the rows that a rank, one of `ranks`, recorded in a range of its steps."""
 
     path: Path
     rank: int
@@ -52,9 +52,10 @@ class Part:
     epochs: range
     examples: int
     rows: int
+    ranks: int  # 0 where the file does not say
 
 
-def write_part(folder: Path, rank: int, examples: int, steps: range, columns: Columns) -> None:
+def write_part(folder: Path, rank: int, examples: int, steps: range, columns: Columns, *, ranks: int) -> None:
     """Write the rows of some steps, in the order of the steps."""
     path = folder / f"rank{rank:04}-step{steps.start:09}.parquet"
     if path.exists():
@@ -62,7 +63,7 @@ def write_part(folder: Path, rank: int, examples: int, steps: range, columns: Co
             f"{path}: is there already; another recorder writes to this folder as rank {rank} (of several "
             "processes, each must be started by torchrun or call init_process_group first)"
         )
-    _write(path, _table(columns), rank, examples, steps)
+    _write(path, _table(columns), rank=rank, ranks=ranks, examples=examples, steps=steps)
 
 
 def find_parts(folder: Path, whose: Callable[[int], bool] = lambda rank: True) -> list[Part]:
@@ -83,6 +84,16 @@ def find_parts(folder: Path, whose: Callable[[int], bool] = lambda rank: True) -
     return parts
 
 
+def parts_before(folder: Path, step: int) -> list[Part]:
+    """The parts of all ranks that begin before a step, by rank and step; others may be at work on theirs."""
+    found = []
+    for path, match in _names(folder):
+        if int(match[2]) < step:
+            with _unless_gone(path):
+                found.append(_read_header(path))
+    return sorted(found, key=_place)
+
+
 def cut(parts: Iterable[Part], step: int) -> list[Part]:
     """Leave of these parts the rows of steps before `step`, and return what is left."""
     left = []
@@ -94,7 +105,14 @@ def cut(parts: Iterable[Part], step: int) -> list[Part]:
             with _opened(part.path) as file, _readable(part.path):
                 table = file.read()
             kept = table.slice(0, int(np.searchsorted(table["step"].to_numpy(), step)))
-            _write(part.path, kept, part.rank, part.examples, range(part.steps.start, step))
+            _write(
+                part.path,
+                kept,
+                rank=part.rank,
+                ranks=part.ranks,
+                examples=part.examples,
+                steps=range(part.steps.start, step),
+            )
         left.append(_read_header(part.path))
     return left
 
@@ -110,6 +128,24 @@ def part_rows(part: Part, columns: Sequence[str], *, most: int = ROW_GROUP) -> I
             if "index" in rows and len(batch) and not _within(rows["index"], part.examples):
                 raise FileError(f"{part.path}: damaged, it holds an index beyond {part.examples - 1:,}")
             yield rows
+
+
+def rows_before(part: Part, step: int, columns: Sequence[str]) -> Iterator[dict[str, Array]]:
+    """The rows of a part that are of steps before this one, and their steps; none if the file is gone."""
+    with _unless_gone(part.path):
+        for rows in part_rows(part, ["step", *columns]):
+            kept = rows["step"] < step
+            yield {name: column[kept] for name, column in rows.items()}
+
+
+@contextmanager
+def _unless_gone(path: Path) -> Iterator[None]:
+    """Let it pass that a file was removed since it was found: its rank makes room for what it does again."""
+    try:
+        yield
+    except FileError:
+        if path.exists():
+            raise
 
 
 def _within(index: Array, examples: int) -> bool:
@@ -164,8 +200,9 @@ def _read_header(path: Path) -> Part:
         rows, header = file.metadata.num_rows, file.schema_arrow.metadata or {}
     try:
         said = json.loads(header[HEADER])
-        part = Part(path, said["rank"], range(*said["steps"]), range(*said["epochs"]), said["examples"], rows)
-        numbers = [part.rank, part.steps.start, part.epochs.start, part.examples]
+        steps, epochs = range(*said["steps"]), range(*said["epochs"])
+        part = Part(path, said["rank"], steps, epochs, said["examples"], rows, said.get("ranks", 0))
+        numbers = [part.rank, part.steps.start, part.epochs.start, part.examples, part.ranks]
         sound = all(isinstance(number, int) and 0 <= number < 2**31 for number in numbers)
     except (KeyError, TypeError, ValueError):
         sound = False
@@ -192,12 +229,18 @@ def _table(columns: Columns) -> Any:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _write(path: Path, table: Any, rank: int, examples: int, steps: range) -> None:
+def _write(path: Path, table: Any, *, rank: int, ranks: int, examples: int, steps: range) -> None:
     import pyarrow.parquet as pq
 
     epoch = table["epoch"].to_numpy()
     epochs = [int(epoch.min()), int(epoch.max()) + 1] if len(epoch) else [0, 0]
-    said = {"rank": rank, "examples": examples, "steps": [steps.start, steps.stop], "epochs": epochs}
+    said = {
+        "rank": rank,
+        "ranks": ranks,
+        "examples": examples,
+        "steps": [steps.start, steps.stop],
+        "epochs": epochs,
+    }
     table = table.replace_schema_metadata({HEADER: json.dumps(said)})
     with replacing(path) as part:
         try:

@@ -73,7 +73,7 @@ class FlightRecorder:
         self.step = 0 if resume_at is None else _count("resume_at", resume_at, 0)
         rank, ranks = _place()
         epochs = open_folder(self.folder, self.examples, resume_at=resume_at, rank=rank, ranks=ranks)
-        self._writer = Writer(self.folder, rank, epochs, self.ignore_index)
+        self._writer = Writer(self.folder, rank, ranks, epochs, ignore_index=self.ignore_index)
         self._epoch: int | None = None
         self._buffer: Buffer | None = None
         self._spare: Buffer | None = None

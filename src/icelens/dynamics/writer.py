@@ -24,12 +24,14 @@ class Writer:
     Args:
         folder: where the parts go.
         rank: of this process.
+        ranks: how many there are.
         epochs: which number the steps of which nobody said the epoch, and know how many examples there are.
         ignore_index: rows with this label are left out.
     """
 
-    def __init__(self, folder: Path, rank: int, epochs: Epochs, ignore_index: int) -> None:
-        self.folder, self.rank, self.epochs, self.ignore_index = folder, rank, epochs, ignore_index
+    def __init__(self, folder: Path, rank: int, ranks: int, epochs: Epochs, *, ignore_index: int) -> None:
+        self.folder, self.rank, self.ranks = folder, rank, ranks
+        self.epochs, self.ignore_index = epochs, ignore_index
         self._thread = ThreadPoolExecutor(1, "icelens-recorder")
         self._pending: Future[None] | None = None
 
@@ -64,7 +66,7 @@ class Writer:
         steps = range(buffer.first, buffer.first + len(buffer.steps))
         rows["epoch"] = self._epoch(buffer, rows, steps)
         columns = {name: rows[name].astype(kind, copy=False) for name, kind in COLUMNS.items()}
-        write_part(self.folder, self.rank, self.epochs.examples, steps, columns)
+        write_part(self.folder, self.rank, self.epochs.examples, steps, columns, ranks=self.ranks)
 
     def _epoch(self, buffer: Buffer, rows: dict[str, Array], steps: range) -> Array:
         """The epoch of each row."""

@@ -43,12 +43,12 @@ def run_recipe(recipe: Recipe, out: str | Path, *, split: Split | None = None) -
     recipe, ranks = make_recipe({**asdict(recipe), "device": str(choose_device(recipe.device))}), Ranks.here()
     check_over_ranks(recipe, ranks)
     task, run = prepare(recipe, split), Run(out)
-    fingerprint = task.fingerprint()
-    ranks.agree("settings and data", (asdict(recipe), fingerprint))
+    fingerprints = task.fingerprints()
+    ranks.agree("settings and data", (asdict(recipe), fingerprints))
     # A name or setting that is not known is told before a folder is made.
     begin(over_ranks(recipe, ranks), task, torch.eye(len(task.classes)))
     if ranks.is_first:
-        run.start(recipe, fingerprint)
+        run.start(recipe, fingerprints)
     if not ranks.of_first(lambda: run.finished):
         _train(over_ranks(recipe, ranks), task, run)
     if ranks.is_first:

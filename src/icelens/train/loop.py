@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, nn
@@ -36,6 +38,9 @@ from icelens.train.refine import Refinement, check_refine, refine_factor
 from icelens.train.schedules import confidence_factor, rate_factor
 from icelens.train.shared_norm import share_statistics
 from icelens.train.task import Task
+
+# The order of the epoch that a task is in; weak, so that the data of a run goes with it.
+_orders: WeakKeyDictionary[Task, tuple[tuple[int, int], Tensor]] = WeakKeyDictionary()
 
 
 @dataclass
@@ -92,6 +97,7 @@ def begin(recipe: Recipe, task: Task, transition: Tensor | None = None) -> State
     check_loss(recipe.loss, loss, ranks)
     shape = tuple(task.train.inputs.shape[1:])
     model = network(recipe.model, shape, method.outputs(classes), **recipe.model_settings)
+    _check_last_batch(recipe, task, model, iterations)
     if transition is not None and method.pretrain == "confusion":
         start_adaptation(model.get_submodule("head"), transition)  # type: ignore[arg-type]
     memory = torch.channels_last if recipe.channels_last else torch.contiguous_format
@@ -195,21 +201,31 @@ def evaluate(recipe: Recipe, task: Task, state: State, mean_loss: float) -> None
             f"the loss is {mean_loss} before iteration {state.iteration}; try a lower learning_rate "
             f"than {recipe.learning_rate}"
         )
-    method, classes = find_method(recipe.loss), len(task.classes)
     row = {
         "iteration": state.iteration,
         "epoch": round(state.iteration / batches_per_epoch(recipe, task), 3),
         "loss": mean_loss,
         "learning_rate": float(state.optimizer.param_groups[0]["lr"]),
-        "test_accuracy": accuracy(
-            log_probabilities(recipe, state.predictor, task.test, method, classes), task.test.labels
-        ),
+        "test_accuracy": accuracy(_predictions(recipe, task, state), task.test.labels),
         "seconds": round(state.seconds, 3),
     }
     if len(task.valid_rows):
-        log_p = log_probabilities(recipe, state.predictor, task.train, method, classes, rows=task.valid_rows)
+        log_p = _predictions(recipe, task, state, task.valid_rows)
         row["valid_accuracy"] = accuracy(log_p, task.train.labels[task.valid_rows.to(task.device)])
     state.metrics.append(row)
+
+
+def _predictions(recipe: Recipe, task: Task, state: State, rows: Tensor | None = None) -> Tensor:
+    """log p of the test set, or of rows of the training set. Without NaN, which argmax takes for class 0."""
+    data, method = (task.test if rows is None else task.train), find_method(recipe.loss)
+    log_p = log_probabilities(recipe, state.predictor, data, method, len(task.classes), rows=rows)
+    wrong = int(log_p.isnan().any(-1).sum())
+    if wrong:
+        raise TrainingError(
+            f"{wrong} of {len(log_p)} predictions are NaN at iteration {state.iteration}; if all inputs are "
+            f"finite, try a lower learning_rate than {recipe.learning_rate}"
+        )
+    return log_p
 
 
 def record(state: State) -> None:
@@ -246,10 +262,11 @@ def batch_rows(recipe: Recipe, task: Task, iteration: int) -> Tensor:
     return rows[number * recipe.batch_size :][: recipe.batch_size]
 
 
-@lru_cache(maxsize=2)
 def _epoch_rows(task: Task, seed: int, epoch: int) -> Tensor:
     """The rows to train on in the order of an epoch, on the device."""
-    return epoch_order(task.train_rows, seed, epoch).to(task.device)
+    if task not in _orders or _orders[task][0] != (seed, epoch):
+        _orders[task] = (seed, epoch), epoch_order(task.train_rows, seed, epoch).to(task.device)
+    return _orders[task][1]
 
 
 def epoch_order(rows: Tensor, seed: int, epoch: int) -> Tensor:
@@ -321,14 +338,25 @@ def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
             f"set mixup=0 or choose one of {possible}"
         )
     check_refine(recipe, task)
-    norms = [name for name in ("logit_norm", "feature_norm") if recipe.model_settings.get(name)]
-    if "logit_norm" in norms and method.pretrain == "confusion":
+    if recipe.model_settings.get("logit_norm") and method.pretrain == "confusion":
         raise InputError(f"model_settings.logit_norm would undo the matrix that '{recipe.loss}' starts from")
-    if norms and (recipe.batch_size == 1 or len(task.train_rows) % recipe.batch_size == 1):
+
+
+def _check_last_batch(recipe: Recipe, task: Task, model: nn.Module, iterations: int) -> None:
+    """Raise if the run comes to a batch of one example, of which BatchNorm has one value per channel."""
+    size, rows = recipe.batch_size, len(task.train_rows)
+    if size > 1 and (rows % size != 1 or iterations < batches_per_epoch(recipe, task)):
+        return
+    example = torch.empty(1, *task.train.inputs.shape[1:], device="meta")
+    try:
+        copy.deepcopy(model).to("meta")(example)  # shapes alone: nothing is computed or drawn
+    except ValueError:
+        norms = [name for name in ("logit_norm", "feature_norm") if recipe.model_settings.get(name)]
+        what = f"model_settings.{norms[0]}" if norms else f"BatchNorm in model '{recipe.model}'"
         raise InputError(
-            f"batch_size={recipe.batch_size} leaves a batch of one example of {len(task.train_rows)}, "
-            f"which model_settings.{norms[0]} cannot normalise"
-        )
+            f"batch_size={size} leaves a batch of one example of {rows}, which {what} cannot normalise; "
+            "choose another batch_size"
+        ) from None
 
 
 def _spread(times: int, state: State) -> set[int]:

@@ -21,11 +21,19 @@ from icelens.train.recipe import Recipe, make_recipe
 if TYPE_CHECKING:
     import pandas as pd
 
+# What a run with another hash of this name is a run of.
+FINGERPRINTS = {
+    "data_fingerprint": "on other data",
+    "test_fingerprint": "with another test set",
+    "classes_fingerprint": "with other class names",
+    "clean_fingerprint": "with other clean labels",
+}
+
 
 class Run:
     """The folder of a run and what lies in it.
 
-    `recipe.json` settings, versions and the fingerprint of the data; `metrics.jsonl` a line per
+    `recipe.json` settings, versions and fingerprints of the data; `metrics.jsonl` a line per
     evaluation; `examples.parquet` a row per training example; `model.safetensors` the weights;
     `history.safetensors` snapshots of the confidences, where asked for; `checkpoint.safetensors` while
     the run goes on.
@@ -34,7 +42,7 @@ class Run:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
-    def start(self, recipe: Recipe, fingerprint: str) -> None:
+    def start(self, recipe: Recipe, fingerprints: dict[str, str]) -> None:
         """Make the folder for a recipe, or check that it already is that recipe's on the same data."""
         settings = dataclasses.asdict(recipe)
         # Through JSON, which knows lists and no tuples.
@@ -47,7 +55,7 @@ class Run:
                 self.folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise InputError(f"{self.folder}: cannot be a folder for a run: {error.strerror}") from None
-            content = {"settings": settings, "data_fingerprint": fingerprint, "versions": versions()}
+            content = {"settings": settings, **fingerprints, "versions": versions()}
             write_text(path, json.dumps(content, indent=2) + "\n")
             return
         there = self._recipe()
@@ -60,8 +68,10 @@ class Run:
                 raise InputError(
                     f"{self.folder} holds a run with {name}={old[name]!r}, not {value!r}; give another folder"
                 )
-        if there["data_fingerprint"] != fingerprint:
-            raise InputError(f"{self.folder} holds a run on other data; give another folder")
+        for name, value in fingerprints.items():
+            # A hash that a run did not have yet says nothing against it.
+            if there.get(name, value) != value:
+                raise InputError(f"{self.folder} holds a run {FINGERPRINTS[name]}; give another folder")
 
     @property
     def finished(self) -> bool:

@@ -72,7 +72,7 @@ class _Normalise(torch.autograd.Function):
         y = (x - _along(mean, x)) * _along(scale, x)
         if bias is not None:
             y = y + _along(bias, x)
-        var = spread / (rows - 1)
+        var = spread / (rows - 1).clamp(min=1)  # of one value there is no variance, but also no NaN
         ctx.mark_non_differentiable(mean, var)
         return y.to(x.dtype), mean, var
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 from dataclasses import dataclass
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from icelens import noise
 from icelens.data import Examples, OnDevice, Split, channel_stats, load
+from icelens.data.examples import Texts
 from icelens.errors import InputError
 from icelens.train.recipe import Recipe
 
@@ -32,9 +34,15 @@ class Task:
     classes: tuple[str, ...]
     source: Examples
 
-    def fingerprint(self) -> str:
-        """A hash of inputs and labels before noise, by which a run knows its data again."""
-        return fingerprint(self.source)
+    def fingerprints(self) -> dict[str, str]:
+        """Hashes by which a run knows its data again: before noise, and of what it is measured by."""
+        clean = [self.clean_labels] if self.truth_is_known else []
+        return {
+            "data_fingerprint": _hash(self.source.inputs, self.source.labels),
+            "test_fingerprint": _hash(self.test.inputs, self.test.labels),
+            "classes_fingerprint": _hash([str(name) for name in self.classes]),
+            "clean_fingerprint": _hash(*clean),
+        }
 
     @property
     def device(self) -> torch.device:
@@ -85,13 +93,15 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def fingerprint(examples: Examples) -> str:
-    """A hash of inputs and labels, by which a run knows its data again."""
+def _hash(*parts: Tensor | Texts | list[str]) -> str:
+    """A hash of values, and of the types and shapes of tensors."""
     digest = hashlib.sha256()
-    for tensor in (examples.inputs, examples.labels):
-        if isinstance(tensor, Tensor):
-            digest.update(str((tensor.dtype, tuple(tensor.shape))).encode())
-            digest.update(tensor.contiguous().numpy().data)
+    for part in parts:
+        if isinstance(part, Tensor):
+            digest.update(str((part.dtype, tuple(part.shape))).encode())
+            digest.update(part.detach().cpu().contiguous().numpy().data)
+        else:
+            digest.update(json.dumps(part).encode())
     return digest.hexdigest()
 
 

@@ -273,7 +273,9 @@ class TestEnds:
 
     def test_what_stopped_the_run_is_told_though_the_recorder_fails_too(self, tmp_path, monkeypatch):
         fail = OSError(28, "No space left on device")
-        monkeypatch.setattr("icelens.dynamics.writer.write_part", lambda *_: (_ for _ in ()).throw(fail))
+        monkeypatch.setattr(
+            "icelens.dynamics.writer.write_part", lambda *_, **__: (_ for _ in ()).throw(fail)
+        )
         with pytest.raises(ZeroDivisionError) as found:
             record(tmp_path, log=fails_at_step_6)
         assert "could not write its last rows" in found.value.__notes__[0]

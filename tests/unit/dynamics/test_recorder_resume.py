@@ -1,5 +1,6 @@
 """A run that was killed and goes on, alone or with other ranks, records each step once."""
 
+import json
 import os
 import signal
 import subprocess
@@ -7,12 +8,14 @@ import sys
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import torch
 from recorder_batches import EPOCHS, EXAMPLES, STEPS, given
 
 from icelens import FlightRecorder, read_dynamics
-from icelens.errors import InputError, TrainingError
+from icelens.dynamics import parts
+from icelens.errors import FileError, InputError, TrainingError
 
 LINUX = sys.platform == "linux"
 
@@ -151,6 +154,76 @@ class TestRanks:
         found = rows(tmp_path)
         pd.testing.assert_frame_equal(found.drop(columns="epoch"), whole.drop(columns="epoch"))
 
+    @pytest.mark.parametrize("told", [False, True])
+    @pytest.mark.parametrize("counts", [(1, 2), (2, 1, 2), (3, 1, 2), (2, 3)])
+    def test_epochs_go_on_whatever_the_number_of_ranks(self, tmp_path, monkeypatch, counts, told):
+        at = 0
+        for done, ranks in enumerate(counts, 1):
+            for rank in range(ranks):
+                as_rank(monkeypatch, rank, ranks)
+                with FlightRecorder(tmp_path, 12, resume_at=at) as recorder:
+                    for _ in range(2):
+                        if told:
+                            recorder.epoch()
+                        for index in torch.arange(12).chunk(ranks)[-1 - rank].split(2):
+                            recorder.log(torch.eye(2)[index % 2], index % 2, index)
+            at = recorder.step
+            visits = rows(tmp_path).groupby(["epoch", "index"]).size()
+            assert len(visits) == 2 * done * 12
+            assert (visits == 1).all()
+
+    @pytest.mark.parametrize("said", [True, False])
+    @pytest.mark.parametrize("buffer", [2, 100])
+    def test_epochs_go_on_in_the_midst_of_one(self, tmp_path, monkeypatch, said, buffer):
+        for ranks, start, stop in [(1, 0, 6), (2, 5, 9), (2, 8, 12), (1, 10, 13), (3, 13, 17)]:
+            for rank in reversed(range(ranks)):  # a rank that joins finds the others' files as they were
+                as_rank(monkeypatch, rank, ranks)
+                with FlightRecorder(tmp_path, 12, resume_at=start, buffer=buffer) as recorder:
+                    for step in range(start, stop):  # three steps an epoch
+                        index = torch.arange(12)[step % 3 :: 3][rank::ranks]
+                        recorder.log(torch.eye(2)[index % 2], index % 2, index)
+            if not said:
+                forget_how_many_ranks_there_were(tmp_path)
+        found = rows(tmp_path)
+        assert len(found) == 17 * 4
+        assert (found["epoch"] == found["step"] // 3).all()
+
+    def test_rows_that_one_rank_lost_are_told_though_the_other_has_its_own(self, tmp_path, monkeypatch):
+        for rank, written in ((0, 10), (1, 6)):
+            as_rank(monkeypatch, rank, 2)
+            run(tmp_path, 0, written, share=lambda tensor, rank=rank: tensor[rank::2])
+        with pytest.warns(UserWarning, match="rows of the steps 6 to 9 are missing"):
+            FlightRecorder(tmp_path, EXAMPLES, resume_at=10)
+        as_rank(monkeypatch, 0, 2)
+        FlightRecorder(tmp_path, EXAMPLES, resume_at=10)
+
+    def test_a_file_that_another_rank_removes_meanwhile_is_passed_over(self, tmp_path, monkeypatch):
+        as_ranks(tmp_path, monkeypatch, 1, 0, 9)
+        names, gone = parts._names, "rank0002-step000000000.parquet"
+        monkeypatch.setattr(
+            parts, "_names", lambda folder: [*names(folder), (folder / gone, parts.NAME.fullmatch(gone))]
+        )
+        as_rank(monkeypatch, 1, 2)
+        run(tmp_path, 9, 10)
+        assert rows_of(tmp_path, "rank0001")["epoch"].tolist() == [1] * 8
+        vanished, *_ = parts.parts_before(tmp_path, 9)
+        vanished.path.unlink()
+        assert list(parts.rows_before(vanished, 9, ["epoch"])) == []
+        (tmp_path / gone).write_bytes(b"PAR1")
+        with pytest.raises(FileError, match=f"{gone}: not a readable Parquet file"):
+            FlightRecorder(tmp_path, EXAMPLES, resume_at=9)
+
+    def test_a_rank_that_joins_with_another_data_set_is_refused(self, tmp_path, monkeypatch):
+        as_ranks(tmp_path, monkeypatch, 1, 0, 9)
+        as_rank(monkeypatch, 1, 2)
+        with pytest.raises(InputError, match="holds a recording of 60 examples, not 50"):
+            FlightRecorder(tmp_path, 50, resume_at=9)
+
+    def test_a_rank_that_joins_in_a_folder_of_its_own_machine_misses_nothing(self, tmp_path, monkeypatch):
+        as_rank(monkeypatch, 1, 2)
+        run(tmp_path, 9, 10)
+        assert rows(tmp_path)["epoch"].unique() == [0]
+
     def test_a_rank_leaves_the_files_of_others_alone(self, tmp_path, monkeypatch):
         as_ranks(tmp_path, monkeypatch, 2, 0, 9)
         as_rank(monkeypatch, 1, 2)
@@ -165,6 +238,15 @@ class TestRanks:
         as_rank(monkeypatch, 1, 2)
         with pytest.raises(TrainingError, match="made before init_process_group"):
             recorder.log(*given(0))
+
+
+def forget_how_many_ranks_there_were(folder):
+    """As in parts that do not say."""
+    for path in folder.iterdir():
+        table = pq.read_table(path)
+        said = json.loads(table.schema.metadata[parts.HEADER])
+        said.pop("ranks", None)
+        pq.write_table(table.replace_schema_metadata({parts.HEADER: json.dumps(said)}), path)
 
 
 def rows_of(folder, rank):
