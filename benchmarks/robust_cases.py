@@ -119,6 +119,7 @@ UNSEEN = {
 }
 ALL = {**CASES, **BY_HEART, **FEW, **UNSEEN}
 TWO_CLASSES = (*FEW, "vehicles-30", "high-20", "cola-20", "coats-20", "four-nine-30")
+FEW_CLASSES = (*TWO_CLASSES, "footwear-40", "tops-40")
 
 
 def load_case(name: str, root: Path, seed: int) -> tuple[Split, dict[str, Any]]:
