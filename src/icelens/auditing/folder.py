@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -13,8 +12,9 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from icelens.auditing.fingerprint import contents_of, fingerprint, is_data_of
 from icelens.auditing.result import Audit, Estimate
-from icelens.auditing.source import no_audit
+from icelens.auditing.source import FEATURES, no_audit
 from icelens.data import Labelled
 from icelens.errors import FileError, InputError
 from icelens.files import is_leftover, replacing
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class AuditFolder:
     """Where an audit lies.
 
-    `recipe.json` settings, the fingerprint of the data and where it was read from; `examples.parquet` and
-    `.csv` a row per example; `audit.json` what is said of the whole; `history.npz` confidences during
-    training; `model.safetensors` the network that was trained on all; `review.npz` what reviewers are shown
-    beside a suspect; `report.html`. While the audit goes on, `stages` holds the runs that are through;
-    `audit.json` is written last.
+    `recipe.json` settings, the fingerprint of the data, where it was read from and what its columns are
+    called; `examples.parquet` and `.csv` a row per example; `audit.json` what is said of the whole;
+    `history.npz` confidences during training; `model.safetensors` the network that was trained on all;
+    `review.npz` what reviewers are shown beside a suspect; `report.html`. While the audit goes on, `stages`
+    holds the runs that are through; `audit.json` is written last.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -52,18 +52,14 @@ class AuditFolder:
 
     def start(self, settings: dict[str, Any], data: Labelled, source: Source | None = None) -> None:
         """Make the folder, or check that it is that of the same audit; the data may have been moved since."""
-        recorded = None if source is None else source.recorded()
-        wanted = {"settings": settings, "data_fingerprint": fingerprint(data), "source": recorded}
-        recipe = self.path / "recipe.json"
+        recipe, place = self.path / "recipe.json", _place_of(data, source)
         if not recipe.exists():
-            if self.path.exists() and not self.path.is_dir():
-                raise InputError(f"{self.path} is a file; give the name of a folder (--out)")
-            if self.path.is_dir() and not all(is_leftover(file) for file in self.path.iterdir()):
-                raise InputError(f"{self.path} is not empty and holds no audit; give another folder (--out)")
-            write_text(recipe, json.dumps(wanted, indent=1) + "\n")
+            self._check_empty()
+            known = {"settings": settings, "data_fingerprint": fingerprint(data), **contents_of(data)}
+            write_text(recipe, json.dumps({**known, "source": None, **place}, indent=1) + "\n")
             return
         there = read_json(recipe)
-        if there.get("data_fingerprint") != wanted["data_fingerprint"]:
+        if not is_data_of(there, data):
             raise InputError(f"{self.path} holds an audit of other data; give another folder (--out)")
         for name, value in settings.items():
             old = there.get("settings", {}).get(name)
@@ -72,8 +68,14 @@ class AuditFolder:
                     f"{self.path} holds an audit with {name}={old!r}, not {value!r}; "
                     "give another folder (--out)"
                 )
-        if source is not None and there.get("source") != recorded:
-            write_text(recipe, json.dumps({**there, "source": recorded}, indent=1) + "\n")
+        if {**there, **place} != there:
+            write_text(recipe, json.dumps({**there, **place}, indent=1) + "\n")
+
+    def _check_empty(self) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"{self.path} is a file; give the name of a folder (--out)")
+        if self.path.is_dir() and not all(is_leftover(file) for file in self.path.iterdir()):
+            raise InputError(f"{self.path} is not empty and holds no audit; give another folder (--out)")
 
     def write(self, audit: Audit) -> None:
         """Write all that was found; `audit.json`, which ends the audit, comes last."""
@@ -143,46 +145,15 @@ def as_json(audit: Audit) -> dict[str, Any]:
     }
 
 
-def fingerprint(data: Labelled) -> str:
-    """A hash of inputs, labels, classes and ids, by which an audit knows its data again."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(json.dumps([data.kind, list(data.classes), len(data)]).encode())
-    digest.update(np.ascontiguousarray(data.labels).data)
-    digest.update("\0".join(map(str, data.ids)).encode("utf-8", "surrogatepass"))
-    for part in _bytes_of(data.inputs):
-        digest.update(part)
-    return digest.hexdigest()
+def _place_of(data: Labelled, source: Source | None) -> dict[str, Any]:
+    """Where data was read from, or how a file that stands in for a DataFrame in memory is to be read."""
+    from icelens.data.own.frames import kinds_of
 
-
-def _bytes_of(inputs: Any) -> Any:
-    """The content of the inputs, part by part; of image files their names, sizes and times."""
-    import pandas as pd
-    import scipy.sparse
-
-    if isinstance(inputs, np.ndarray):
-        yield json.dumps([str(inputs.dtype), inputs.shape]).encode()
-        yield np.ascontiguousarray(inputs).data.cast("B")
-    elif scipy.sparse.issparse(inputs):
-        yield from (
-            np.ascontiguousarray(part).data.cast("B") for part in (inputs.indptr, inputs.indices, inputs.data)
-        )
-    elif isinstance(inputs, pd.DataFrame):
-        yield json.dumps([str(column) for column in inputs]).encode()
-        for name in inputs:
-            yield pd.util.hash_pandas_object(inputs[name], index=False).to_numpy().data.cast("B")
-    else:
-        for item in inputs:
-            yield _identity(item)
-
-
-def _identity(item: Any) -> bytes:
-    if isinstance(item, Path):
-        status = item.stat()
-        return f"{item.name} {status.st_size} {status.st_mtime_ns}\0".encode("utf-8", "surrogatepass")
-    if isinstance(item, tuple):
-        return ("\x1f".join(item) + "\0").encode("utf-8", "surrogatepass")
-    content: bytes = item.read() if hasattr(item, "read") else bytes(str(item), "utf-8")
-    return content
+    columns = {} if data.columns is None else {"columns": data.columns.recorded()}
+    if source is not None:
+        return {"source": source.recorded(), **columns}
+    kinds = kinds_of(data.inputs)
+    return {**columns, **({FEATURES: kinds} if kinds else {})}
 
 
 def records(table: pd.DataFrame) -> list[dict[str, Any]]:

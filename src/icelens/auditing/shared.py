@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from icelens.auditing.fingerprint import fingerprint
 from icelens.auditing.fit import Fit
-from icelens.auditing.folder import fingerprint
 from icelens.auditing.inputs import Inputs
 from icelens.auditing.stages import (
     ARRAYS,

@@ -11,6 +11,9 @@ from icelens.errors import FileError, IcelensError, InputError, MissingFileError
 
 if TYPE_CHECKING:
     from icelens.data import Labelled
+    from icelens.data.labelled import Columns
+
+FEATURES = "features"  # in recipe.json, of a DataFrame in memory: what each of its columns is
 
 IN_A_FILE = (
     "Save the same rows in the same order and name that file (--data): numpy.savez('data.npz', X=X, y=y); of "
@@ -58,6 +61,23 @@ def source_of(folder: str | Path) -> Source | None:
     return Source(**{**recorded, **lists})
 
 
+def columns_of(folder: str | Path) -> Columns | None:
+    """The columns that the data of the audit in this folder was read from.
+
+    None where it was no table, and of an audit that was made before they were recorded.
+    """
+    from icelens.data.labelled import Columns
+
+    recorded = _recipe(folder).get("columns")
+    if recorded is None:
+        return None
+    names = {field.name for field in dataclasses.fields(Columns)}
+    if not isinstance(recorded, dict) or set(recorded) - names:
+        raise FileError(f"{Path(folder) / 'recipe.json'}: its 'columns' are not what an audit wrote")
+    lists = {name: tuple(recorded.get(name) or ()) for name in ("others", "codes")}
+    return Columns(**{**recorded, **lists})
+
+
 def found_source(folder: str | Path, data: str | Path | None = None) -> Source:
     """The source of an audit at the place where its data lies today.
 
@@ -68,7 +88,7 @@ def found_source(folder: str | Path, data: str | Path | None = None) -> Source:
     """
     source, folder = source_of(folder), Path(folder)
     if data is not None:
-        return dataclasses.replace(source or Source(""), path=str(data))
+        return dataclasses.replace(source or _source_in_place(folder), path=str(data))
     if source is None:
         raise InputError(
             f"{folder}: was made from arrays in memory, so there is no file to read again. {IN_A_FILE}"
@@ -83,17 +103,48 @@ def found_source(folder: str | Path, data: str | Path | None = None) -> Source:
 
 def source_data(folder: str | Path, data: str | Path | None = None) -> Labelled:
     """The data of an audit, read again and found to be the same."""
-    from icelens.auditing.folder import fingerprint
+    from icelens.auditing.fingerprint import is_data_of
 
-    source = found_source(folder, data)
-    read = source.read()
-    if fingerprint(read) == _recipe(folder).get("data_fingerprint"):
+    source, recipe = found_source(folder, data), _recipe(folder)
+    in_memory = source_of(folder) is None
+    read = _read_in_place(source, recipe.get(FEATURES)) if in_memory else source.read()
+    if is_data_of(recipe, read):
         return read
+    # A table may have a column that looks like ids, where none were given with the arrays.
+    numbered = dataclasses.replace(read, ids=read.rows.astype(object))
+    if in_memory and is_data_of(recipe, numbered):
+        return numbered
+    raise _other_data(source, folder, recipe, read)
+
+
+def _source_in_place(folder: str | Path) -> Source:
+    """How to read a file that stands in for arrays; that it holds the same is told by its fingerprint.
+
+    What was let through in memory is let through here, and so is more.
+    """
+    features = tuple(_recipe(folder).get(FEATURES) or ())
+    return Source("", features=features, drop_unlabelled=True, keep_rare=True)
+
+
+def _read_in_place(source: Source, kinds: dict[str, str] | None) -> Labelled:
+    from icelens.data.own.assemble import Let
+    from icelens.data.own.frames import holds_table, read_frame
+
+    if kinds and holds_table(Path(source.path)):
+        return read_frame(Path(source.path), kinds, Let(source.drop_unlabelled, source.keep_rare))
+    return dataclasses.replace(source, features=()).read()
+
+
+def _other_data(source: Source, folder: str | Path, recipe: dict[str, Any], read: Labelled) -> InputError:
+    from icelens.auditing.fingerprint import CONTENTS, are_files
+
     name = Path(source.path).name
-    if source_of(folder) is None:
-        raise InputError(f"{name} does not hold the arrays that were audited into {folder}. {IN_A_FILE}")
-    raise InputError(
-        f"{name} changed since it was audited into {folder}; "
+    if recipe.get("source") is None:
+        return InputError(f"{name} does not hold the arrays that were audited into {folder}. {IN_A_FILE}")
+    dated = are_files(read.inputs) and CONTENTS not in recipe
+    copied = ", or is a copy without the dates of its files, by which it is known here (cp -a keeps them)"
+    return InputError(
+        f"{name} changed since it was audited into {folder}{copied if dated else ''}; "
         "audit it again, or name the data as it was (--data)"
     )
 

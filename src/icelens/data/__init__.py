@@ -11,7 +11,7 @@ from icelens.data.digits import digits
 from icelens.data.download import fetch
 from icelens.data.examples import Examples, Split
 from icelens.data.idx import read_idx
-from icelens.data.labelled import Labelled
+from icelens.data.labelled import Columns, Labelled
 from icelens.data.source import Layout, Remote, Source
 from icelens.lazy import lazy
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DATASETS",
+    "Columns",
     "Examples",
     "Indexed",
     "Labelled",

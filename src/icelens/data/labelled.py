@@ -13,6 +13,27 @@ from icelens.errors import InputError
 KINDS = ("text", "image", "table")
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The columns of the table that a data set was read from.
+
+    Args:
+        label: that of the labels; None where it is not known.
+        id: that of the ids; None where they are row numbers, or where it is not known.
+        others: all the others.
+        codes: where labels are codes, the classes that 0, 1, ... stand for.
+    """
+
+    label: str | None = None
+    id: str | None = None
+    others: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+
+    def recorded(self) -> dict[str, Any]:
+        """What JSON holds."""
+        return {**vars(self), "others": list(self.others), "codes": list(self.codes)}
+
+
 @dataclass(frozen=True, eq=False)
 class Labelled:
     """What to learn from, the given labels, and how to name each example.
@@ -29,6 +50,7 @@ class Labelled:
         rows: (N,), int64, the row of the file that each example was read from.
         name: what to call the data set: the file or folder without its path.
         said: what was inferred, a line each, for people.
+        columns: of the table that it was read from, if it was one.
 
     >>> pets = Labelled("text", [("purrs",), ("barks",)], np.array([0, 1]), ("cat", "dog"),
     ...                 np.array(["a", "b"], object), np.arange(2))
@@ -44,6 +66,7 @@ class Labelled:
     rows: NDArray[np.int64]
     name: str = "data"
     said: tuple[str, ...] = ()
+    columns: Columns | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:

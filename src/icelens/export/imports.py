@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
-from icelens.auditing.source import source_of
+from icelens.auditing.source import columns_of, source_of
+from icelens.data.labelled import Columns
+from icelens.data.own.read import DELIMITED
 from icelens.errors import FileError, InputError
 from icelens.export.labelstudio_back import annotations_of
 from icelens.export.said import Known, Said
@@ -35,8 +37,8 @@ def import_verdicts(
 
     Args:
         folder: of the audit.
-        file: Label Studio's export (JSON), or a CSV file with `id` or `index`, and `verdict` or `label`; the
-            columns may have the names that they have in the audited data.
+        file: Label Studio's export (JSON), or a CSV or TSV file with `id` or `index`, and `verdict` or
+            `label`; the columns may have the names that they have in the audited data.
         who: whose verdicts they are, where the file does not say.
         data: where the audited data lies, if it was moved.
         new_classes: let labels be that no example has.
@@ -64,16 +66,19 @@ def _known(folder: Path) -> Known:
 
     table = AuditFolder(folder).read().examples
     ids, labels = ([str(name) for name in table[column]] for column in ("id", "label"))
-    return Known(ids, labels, source_of(folder))
+    columns, source = columns_of(folder), source_of(folder)
+    named = Columns(source.label, source.id) if source else Columns()  # all that audits wrote down before
+    return Known(ids, labels, columns or named, recorded=columns is not None)
 
 
 def _read(file: Path, known: Known, fingerprint: str, who: str) -> list[Said]:
+    suffix = Path(file.name.lower().removesuffix(".gz")).suffix
     if file.suffix.lower() == ".json":
         found = annotations_of(file, _json(file), fingerprint)
-    elif file.suffix.lower() == ".csv":
-        found = rows_of(file, known, who)
+    elif suffix in DELIMITED:
+        found = rows_of(file, DELIMITED[suffix], known, who)
     else:
-        raise InputError(f"{file}: neither .json, as Label Studio exports it, nor .csv")
+        raise InputError(f"{file}: neither .json, as Label Studio exports it, nor .csv or .tsv")
     return [_settled(file, one, known) for one in found]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from icelens.auditing.source import Source
+from icelens.data.labelled import Columns
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,26 @@ class Said:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The examples of an audit: their ids, the given label of each, and where the data was read from."""
+    """The examples of an audit, and the columns they were read from.
+
+    Args:
+        ids: of all examples, in the order of the data.
+        labels: the given ones.
+        columns: as they are recorded or, where they are not, as the user named them.
+        recorded: whether they are, so that there are no others.
+    """
 
     ids: list[str]
     labels: list[str]
-    source: Source | None = None
+    columns: Columns = field(default_factory=Columns)
+    recorded: bool = False
+
+    @cached_property
+    def classes(self) -> frozenset[str]:
+        """Those of the given labels, and of a column of codes those without an example too."""
+        return frozenset((*self.labels, *self.columns.codes))
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The index of each id."""
+        return {id: place for place, id in enumerate(self.ids)}

@@ -2,68 +2,76 @@
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
 from pathlib import Path
 
-from icelens.auditing.source import Source
-from icelens.data.own import naming
+from icelens.data.own.delimited import lines_of, read_delimited
+from icelens.data.own.labels import read_class, read_whole
+from icelens.data.own.origin import brief
+from icelens.data.own.table import Table
 from icelens.errors import InputError
+from icelens.export.roles import Roles, roles_of
 from icelens.export.said import Known, Said
 
-
-@dataclass(frozen=True)
-class Columns:
-    """Which column of a table says what; "" where none does."""
-
-    index: str
-    id: str
-    label: str
-    verdict: str
+Cells = list[str | None]
 
 
-def rows_of(file: Path, known: Known, who: str) -> list[Said]:
-    """The rows of a CSV file that say something; beside a `label_after`, `label` is the given one."""
-    with file.open(encoding="utf-8-sig", newline="") as lines:
-        rows = csv.DictReader(lines)
-        columns = _columns(file, [name for name in rows.fieldnames or [] if name], known.source)
-        places = {} if columns.index else {id: place for place, id in enumerate(known.ids)}
-        found = []
-        for row in rows:
-            where = f"line {rows.line_num:,}"
-            row.pop("", None)  # which pandas calls its column of row numbers
-            text, verdict = row.get(columns.label) or None, (row.get(columns.verdict) or "").strip().lower()
-            if not verdict and (columns.verdict or text is None):
-                continue
-            index = _index(file, where, row, columns, places)
-            found.append(Said(index, row.get(columns.id), verdict, text, row.get("who") or who, where))
-    return found if columns.verdict else _without_the_same(found, known)
+def rows_of(file: Path, delimiter: str, known: Known, who: str) -> list[Said]:
+    """The rows of a table that say something; beside a `label_after`, `label` is the given one.
 
-
-def _columns(file: Path, names: list[str], source: Source | None) -> Columns:
-    """By our own names or, where nothing else tells, by those of the audited data.
-
-    Beside a verdict the data's own column holds the label as it was, which is none to relabel by.
+    Args:
+        file: CSV or TSV, read as an audit reads it.
+        delimiter: what its suffix promises between fields.
+        known: what the rows can speak of.
+        who: whose verdicts they are, where the table does not say.
     """
-    index, verdict = _first(names, "index"), _first(names, "verdict")
-    own_id = (source.id if source else None) or next(filter(naming.like_id, names), None)
-    own_label = (source.label if source else None) or naming.label_column(names)
-    found = Columns(
-        index=index,
-        id=_first(names, "id", None if index else own_id),
-        label=_first(names, "label_after", "label", None if verdict else own_label),
-        verdict=verdict,
+    table = read_delimited(file, delimiter, named=(), exact=set)
+    roles = roles_of(table, known)
+    index, id, label, verdict, person = (
+        _cells(table, name) for name in (roles.index, roles.id, roles.label, roles.verdict, roles.who)
     )
-    if not (found.index or found.id) or not (found.verdict or found.label):
-        raise InputError(
-            f"{file}: columns must be id or index (a row number from 0), and verdict or label; "
-            f"they are {', '.join(names)}"
+    if roles.doubtful:
+        _check_one_reading(table, known, index if roles.index else id)
+    found = []
+    for row, line in enumerate(lines_of(table)):
+        where, said = f"line {line:,}", (verdict[row] or "").strip().lower()
+        text = _class(file, where, label[row], roles, known)
+        if not said and (roles.verdict or text is None):
+            continue
+        place = _row(file, where, index[row]) if roles.index else _place(file, where, id[row], known)
+        held = id[row] if roles.index else None
+        found.append(Said(place, held, said, text, person[row] or who, where))
+    return found if roles.verdict else _without_the_same(found, known)
+
+
+def _cells(table: Table, name: str) -> Cells:
+    cells: Cells = table.column(name).to_pylist() if name else [None] * len(table)
+    return cells
+
+
+def _check_one_reading(table: Table, known: Known, cells: Cells) -> None:
+    """Raise where a column called index may hold row numbers or ids, and they are not the same."""
+    rows = [int(cell) if cell and cell.isdecimal() else -1 for cell in cells]
+    ids = [known.places.get(cell or "") for cell in cells]
+    if None not in ids and min(rows) >= 0 and max(rows) < len(known.ids) and rows != ids:
+        raise table.origin.error(
+            "column 'index' may hold row numbers or ids, and these are other examples; name examples by "
+            "their ids, in a column 'id'"
         )
-    return found
 
 
-def _first(names: list[str], *wanted: str | None) -> str:
-    return next((name for name in wanted if name is not None and name in names), "")
+def _class(file: Path, where: str, cell: str | None, roles: Roles, known: Known) -> str | None:
+    """The class that a cell means; an error where it is a class, and in the data the code of another."""
+    codes = known.columns.codes
+    if cell is None:
+        return None
+    if roles.copied and codes and cell in known.classes:
+        coded = read_class(cell, (), codes)
+        if coded not in (cell, None):
+            raise InputError(
+                f"{file}: {where}: {brief(cell)} is a class, and also the code of {brief(coded)}; write "
+                "names of classes into a column label_after"
+            )
+    return read_class(cell, known.classes, codes)
 
 
 def _without_the_same(found: list[Said], known: Known) -> list[Said]:
@@ -76,12 +84,16 @@ def _without_the_same(found: list[Said], known: Known) -> list[Said]:
     return [one for one in found if one.label != known.labels[one.index]]
 
 
-def _index(file: Path, where: str, row: dict[str, str], columns: Columns, places: dict[str, int]) -> int:
-    if columns.index:
-        if not (row["index"] or "").strip().isdecimal():
-            raise InputError(f"{file}: {where}: index must be a row number, got '{row['index']}'")
-        return int(row["index"])
-    name = row[columns.id]
-    if name not in places:
+def _row(file: Path, where: str, cell: str | None) -> int:
+    if not (cell or "").strip().isdecimal():
+        raise InputError(f"{file}: {where}: index must be a row number, got {brief(cell or '')}")
+    return int(cell or "")
+
+
+def _place(file: Path, where: str, cell: str | None, known: Known) -> int:
+    """The index of the example with an id; an integer may have got a fraction on its way."""
+    name = cell or ""
+    found = known.places.get(name, known.places.get(read_whole(name)))
+    if found is None:
         raise InputError(f"{file}: {where}: no example has the id '{name}'")
-    return places[name]
+    return found

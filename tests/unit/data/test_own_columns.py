@@ -1,5 +1,7 @@
 """Which column is what, where the user does not say."""
 
+import decimal
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -95,6 +97,15 @@ def test_ids_may_be_dates_or_bytes_but_not_lists(tmp_path):
     assert read(tmp_path, {"key": key, "review": TEXTS, "label": LABELS}, id="key").ids.tolist()[5] == "05"
     with pytest.raises(InputError, match=r"id column 'key' holds list<.*>; ids are strings or integers"):
         read(tmp_path, {"key": [[1]] * 6, "review": TEXTS, "label": LABELS}, id="key")
+
+
+@pytest.mark.parametrize("first", [1234567890123456789, 10**30])
+def test_decimals_without_a_fraction_are_exact_as_ids_and_numbers_as_features(tmp_path, first):
+    column = pa.array([decimal.Decimal(first + row) for row in range(6)], pa.decimal128(38, 0))
+    data = read(tmp_path, {"id": column, "review": TEXTS, "label": LABELS})
+    assert list(map(str, data.ids)) == [str(first + row) for row in range(6)]
+    data = read(tmp_path, {"x": column, "y": SIZES, "label": LABELS}, features=["x", "y"])
+    assert data.inputs["x"].tolist() == pytest.approx([first] * 6, rel=1e-6)
 
 
 def test_views_of_strings_are_strings(tmp_path):

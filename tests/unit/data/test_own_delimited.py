@@ -44,6 +44,21 @@ def test_blank_lines_are_no_rows(tmp_path, quote):
     assert data.inputs[4] == ("x y z",)
 
 
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_row_names_of_pandas_are_not_rounded(tmp_path, name):
+    large = [1234567890123456789 + 3 * row for row in range(4)]
+    columns = {name: large, "text": ["one two", "two three", "four five", "six seven"], "label": [0, 1] * 2}
+    assert read_labelled(write_csv(tmp_path / "a.csv", columns), text="text").ids.tolist() == large
+    larger = [10**30 + row for row in range(4)]
+    data = read_labelled(write_csv(tmp_path / "b.csv", {**columns, name: larger}), text="text")
+    assert data.ids.tolist() == list(map(str, larger))
+
+
+def test_a_column_without_a_name_that_holds_no_ids_is_a_feature(tmp_path):
+    columns = {"": [3, 1, 3, 2, 1, 5], "label": LABELS}
+    assert read_labelled(write_csv(tmp_path / "a.csv", columns)).inputs["1"].tolist() == columns[""]
+
+
 @pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
 def test_labels_ids_and_texts_stay_as_they_are_written(tmp_path, quoting):
     columns = {

@@ -11,10 +11,15 @@ import pytest
 from own_files import LABELS, TEXTS
 from PIL import Image
 from pyarrow import feather, parquet
-from reviewed import applied
+from reviewed import applied, verdicts
 
+from icelens.auditing.folder import AuditFolder
+from icelens.auditing.source import found_source, source_data
+from icelens.data import from_arrays
 from icelens.errors import FileError, InputError
 from icelens.export import apply
+from icelens.export.apply import rewrite
+from icelens.export.changes import changes_of
 
 ROWS = 12
 TEXT = [f"{text} {row}" for row, text in enumerate(TEXTS * 2)]
@@ -97,6 +102,48 @@ def test_parquet_without_changes_is_equal(tmp_path):
     assert parquet.read_table(tmp_path / "cleaned.parquet").equals(given, check_metadata=True)
 
 
+VIEW = pa.string_view()
+VIEWS = {
+    "words": pa.array([f"{text}, told at length" for text in TEXT[:-1]] + [None], VIEW),
+    "bytes": pa.array([bytes([row]) for row in range(ROWS)], pa.binary_view()),
+    "lists": pa.array([["a", None]] * ROWS, pa.list_(VIEW)),
+    "large": pa.array([["a"], None] * (ROWS // 2), pa.large_list(VIEW)),
+    "pairs": pa.array([["a", "b"]] * ROWS, pa.list_(VIEW, 2)),
+    "deep": pa.array([{"a": "x", "n": row} for row in range(ROWS)], pa.struct([("a", VIEW), ("n", "int8")])),
+    "map": pa.array([[("a", "x")]] * ROWS, pa.map_(pa.string(), VIEW)),
+}
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "suffix"),
+    [("view", "arrow"), ("view", "parquet"), ("dictionary", "arrow"), ("string", "arrow")],
+)
+def test_views_stay_views(tmp_path, kind, suffix, before):
+    labels = pa.array(LABELS * 2, VIEW if kind == "view" else pa.string())
+    if kind == "dictionary":
+        coded = pa.array(LABELS * 2).dictionary_encode()
+        labels = pa.DictionaryArray.from_arrays(coded.indices, coded.dictionary.cast(VIEW))
+    given = pa.table({"label": labels, **VIEWS})
+    path, out = tmp_path / f"data.{suffix}", tmp_path / f"cleaned.{suffix}"
+    if suffix == "arrow":
+        with pa.ipc.new_file(str(path), given.schema) as writer:
+            writer.write_table(given)
+    else:
+        parquet.write_table(given, path)
+    relabel = {0: "good", 1: "odd"}
+    applied(path, out, history=before, relabel=relabel, drop=[2, 5], options={"text": ("words",)})
+    found = pa.ipc.open_file(str(out)).read_all() if suffix == "arrow" else parquet.read_table(out)
+    kept = [row for row in range(ROWS) if row not in (2, 5)]
+    assert found.column("label").to_pylist() == ["good", "odd", *[(LABELS * 2)[row] for row in kept[2:]]]
+    if before:
+        assert found.column("label_before").to_pylist() == [(LABELS * 2)[row] for row in kept]
+    given = given if suffix == "arrow" else parquet.read_table(path)
+    for name in VIEWS:
+        assert found.column(name).to_pylist() == [given.column(name).to_pylist()[row] for row in kept]
+    assert found.select(given.column_names).schema.equals(given.schema)
+
+
 def test_pandas_reads_its_own_parquet_back_with_its_index(tmp_path):
     frame = pd.DataFrame(
         {"text": TEXT, "label": pd.Categorical(LABELS * 2)}, index=pd.RangeIndex(ROWS, name="n")
@@ -125,6 +172,41 @@ def test_a_new_class_must_fit_the_type(tmp_path):
             options={"text": ("text",)},
         )
     assert not (tmp_path / "other.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("uint8", "300"), ("uint8", "-1"), ("int8", "128"), ("float16", "70000"), ("float32", "16777217"),
+     ("float64", "123456789012345678")],
+)  # fmt: skip
+def test_a_number_that_a_type_has_no_room_for_is_told(tmp_path, kind, name):
+    """Rounded, it would be another class."""
+    draw = np.random.default_rng(0).normal(size=(ROWS, 3))
+    labels = np.array([0, 1, 7] * 4, dtype=kind)
+    np.savez(tmp_path / "data.npz", X=draw, y=labels)
+    parquet.write_table(pa.table({"x": draw[:, 0], "label": labels}), tmp_path / "data.parquet")
+    for suffix in ("npz", "parquet"):
+        path, out = tmp_path / f"data.{suffix}", tmp_path / suffix / f"cleaned.{suffix}"
+        with pytest.raises(InputError, match=f"labels are of type .*, which class '{name}' cannot be"):
+            applied(path, out, relabel={0: name})
+        assert not out.exists()
+        applied(path, out, relabel={0: "100"})
+    found = parquet.read_table(tmp_path / "parquet/cleaned.parquet").column("label")
+    assert found.to_pylist() == [100, *labels[1:].tolist()]
+    with np.load(tmp_path / "npz/cleaned.npz") as arrays:
+        assert arrays["y"].tolist() == found.to_pylist()
+        assert arrays["y"].dtype == kind
+
+
+def test_a_feature_that_is_called_label_is_not_taken_for_the_labels_of_a_frame(tmp_path):
+    X = pd.DataFrame({"label": np.arange(ROWS) % 4, "x": np.random.default_rng(0).normal(size=ROWS)})
+    data, path, out = from_arrays(X, LABELS * 2), tmp_path / "data.parquet", tmp_path / "cleaned.parquet"
+    AuditFolder(tmp_path / "audit").start({}, data)
+    X.assign(target=LABELS * 2).to_parquet(path)
+    source, read = found_source(tmp_path / "audit", path), source_data(tmp_path / "audit", path)
+    rewrite(source, read, changes_of(read, verdicts(relabel={0: "good"})), out)
+    wanted = X.assign(target=["good", *(LABELS * 2)[1:]])
+    pd.testing.assert_frame_equal(pd.read_parquet(out), wanted)
 
 
 def test_arrow_files_and_streams_stay_what_they_are(tmp_path):
@@ -224,6 +306,18 @@ def test_all_arrays_of_an_npz_file_are_kept(tmp_path, save):
         assert found["made"] == 7
 
 
+def test_old_labels_are_not_added_to_an_npz_file_twice(tmp_path):
+    X = np.random.default_rng(0).normal(size=(ROWS, 3))
+    np.savez(tmp_path / "data.npz", X=X, y=np.array(LABELS * 2))
+    applied(tmp_path / "data.npz", tmp_path / "once.npz", history=True, relabel={0: "good"})
+    with pytest.raises(InputError, match=r"once\.npz: has an array 'label_before' already; rename it, or"):
+        applied(tmp_path / "once.npz", tmp_path / "twice.npz", history=True, relabel={1: "bad"})
+    assert not (tmp_path / "twice.npz").exists()
+    applied(tmp_path / "once.npz", tmp_path / "twice.npz", relabel={1: "bad"})
+    with np.load(tmp_path / "twice.npz") as found:
+        assert found["label_before"].tolist() == LABELS * 2
+
+
 def test_objects_of_an_npz_file_are_copied_unread_or_refused(tmp_path):
     things = np.array([{"a": 1}] * ROWS, dtype=object)
     X = np.random.default_rng(0).normal(size=(ROWS, 3))
@@ -265,6 +359,26 @@ def test_images_go_into_the_folder_of_their_class(tmp_path, photos, link):
     assert (done.written, done.relabelled, done.dropped) == (5, 2, 1)
     assert done.noun == "image"
     assert os.path.samefile(photos / "dog" / "1.png", tmp_path / "cleaned" / "fox" / "1.png") == link
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_link_to_nothing_comes_along_and_nothing_is_written_through_it(tmp_path, photos, link):
+    nowhere = tmp_path / "gone.png"
+    for name in ("cat/gone.png", "dog/0.jpg", "gone"):
+        (photos / name).symlink_to(nowhere)
+    (photos / "cat/0.png").rename(photos / "cat/0.jpg")
+    applied(photos, tmp_path / "cleaned", link=link, relabel={0: "dog"}, drop=[1])
+    for name in ("cat/gone.png", "dog/0.jpg", "gone"):
+        assert (tmp_path / "cleaned" / name).readlink() == nowhere
+    assert not nowhere.exists()
+    assert (tmp_path / "cleaned/dog/cat_0.jpg").is_file()
+
+
+def test_a_file_that_cannot_be_copied_is_told(tmp_path, photos):
+    os.mkfifo(photos / "cat/pipe")
+    with pytest.raises(FileError, match=r"cat/pipe: cannot be copied or linked: .* is a named pipe"):
+        applied(photos, tmp_path / "cleaned", relabel={0: "dog"})
+    assert {path.name for path in tmp_path.iterdir()} == {"photos"}
 
 
 @pytest.mark.parametrize("name", ["../dog", "..", "a/b", ".hidden", "a\\b"])

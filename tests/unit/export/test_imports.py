@@ -130,9 +130,10 @@ def test_a_table_of_verdicts_by_id_or_by_index(audit, tmp_path):
 
 
 def test_a_list_of_labels_may_call_its_columns_as_the_data_does(audit, tmp_path):
-    """By the names that were given to the audit, or by names that labels and ids usually have."""
+    """By the names that were given to an audit made before they were recorded, or by usual ones."""
     run = audit("text")
     recipe = json.loads((run / "recipe.json").read_text())
+    del recipe["columns"]
     for source, names in (
         ({"label": "how", "id": "number"}, ("number", "how")), ({}, ("review_id", "Sentiment"))
     ):  # fmt: skip
@@ -147,6 +148,41 @@ def test_a_list_of_labels_may_call_its_columns_as_the_data_does(audit, tmp_path)
         import_verdicts(run, written(tmp_path / "w.csv", both), who="me")
     import_verdicts(run, written(tmp_path / "w.csv", [{**both[0], "verdict": "drop"}]), who="me")
     assert standing(run)[2] == ("drop", None, "me")
+
+
+def test_the_columns_that_an_audit_settled_on_are_recorded_and_count(audit, tmp_path):
+    run = audit("text")
+    recipe = json.loads((run / "recipe.json").read_text())
+    assert recipe["columns"] == {"label": "label", "id": "id", "others": ["review"], "codes": []}
+    columns = {"label": "how", "id": "number", "others": ["id", "label"], "codes": []}
+    (run / "recipe.json").write_text(json.dumps({**recipe, "columns": columns}))
+    rows = [{"id": "r003", "number": "r001", "label": "bad", "how": "good"}]
+    import_verdicts(run, written(tmp_path / "v.csv", rows), who="me")
+    assert standing(run) == {1: ("relabel", "good", "me")}
+    with pytest.raises(
+        InputError, match="ids are in 'number' and labels in 'how', and 'id', 'label' is some"
+    ):
+        import_verdicts(run, written(tmp_path / "w.csv", [{"id": "r003", "label": "bad"}]), who="me")
+    for wrong in (7, {"label": "how", "run": "rm"}):
+        (run / "recipe.json").write_text(json.dumps({**recipe, "columns": wrong}))
+        with pytest.raises(FileError, match="its 'columns' are not what an audit wrote"):
+            import_verdicts(run, tmp_path / "v.csv", who="me")
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+def test_the_table_of_an_audit_comes_back_with_labels_changed_in_it(audit, tmp_path, examples, recorded):
+    """Whatever the columns of the data are called: the names of ours mean what they mean."""
+    run = audit("text")
+    recipe = json.loads((run / "recipe.json").read_text())
+    columns = {"label": "kind", "id": "index", "others": ["id", "label"], "codes": []}
+    (run / "recipe.json").write_text(json.dumps({**recipe, "columns": columns if recorded else None}))
+    table = examples(run)
+    given = str(table["label"][5])
+    other = "good" if given == "bad" else "bad"
+    table = table.assign(label=table["label"].astype(object).where(table["index"] != 5, other))
+    table.to_csv(tmp_path / "examples.csv", index=False)
+    import_verdicts(run, tmp_path / "examples.csv", who="me")
+    assert standing(run) == {5: ("relabel", other, "me")}
 
 
 def test_a_corrected_copy_of_the_data_says_what_changed_and_nothing_of_the_rest(audit, tmp_path, examples):
@@ -215,5 +251,5 @@ def test_files_that_say_nothing(audit, tmp_path):
     with pytest.raises(FileError, match="no such file"):
         import_verdicts(run, tmp_path / "none.csv", who="me")
     (tmp_path / "v.xml").write_text("x")
-    with pytest.raises(InputError, match=r"neither .json"):
+    with pytest.raises(InputError, match=r"neither \.json, .*, nor \.csv or \.tsv"):
         import_verdicts(run, tmp_path / "v.xml", who="me")

@@ -13,11 +13,16 @@ import datasets
 import numpy as np
 import pandas as pd
 import pytest
+from audit_data import shapes, shorten
 from cleanlab.classification import CleanLearning
+from own_files import write_csv
+from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
-from icelens.auditing.source import source_data
+from icelens.auditing.public import run_audit
+from icelens.auditing.source import Source, source_data
 from icelens.errors import InputError
+from icelens.export.mark import mark
 from icelens.export.targets import TARGETS, export_audit
 from icelens.review.store import Store
 
@@ -241,6 +246,8 @@ def test_what_cannot_be_written_is_told(audit, tmp_path):
         export_audit(run, "csv", tmp_path / "x.parquet")
     with pytest.raises(InputError, match="for labelstudio alone"):
         export_audit(run, "csv", tmp_path / "x.csv", first=3)
+    with pytest.raises(InputError, match="--device is for cartography and aum alone, got cuda for csv"):
+        export_audit(run, "csv", tmp_path / "x.csv", device="cuda")
     (tmp_path / "x.csv").write_text("mine")
     with pytest.raises(InputError, match="exists"):
         export_audit(run, "csv", tmp_path / "x.csv")
@@ -253,6 +260,48 @@ def test_what_cannot_be_written_is_told(audit, tmp_path):
     with pytest.raises(InputError, match="did not write"):
         export_audit(run, "huggingface", tmp_path / "mine", force=True)
     assert not list(tmp_path.glob(".*.part"))
+
+
+@pytest.mark.parametrize("holds", ["images", "saved", "more", "less", "changed"])
+def test_a_folder_that_icelens_did_not_write_as_it_is_stays(audit, tmp_path, holds):
+    run, out = audit("table"), tmp_path / "out"
+    if holds == "images":
+        (out / "images").mkdir(parents=True)
+        (out / "images" / "0.png").write_bytes(b"dear")
+    elif holds == "saved":  # the names of the files are the same
+        datasets.Dataset.from_dict({"x": [1, 2]}).save_to_disk(out)
+    else:
+        export_audit(run, "huggingface", out)
+        info = out / "dataset_info.json"
+        {
+            "more": lambda: (out / "mine.txt").write_text("dear"),
+            "less": info.unlink,
+            "changed": lambda: info.write_text(info.read_text() + " "),
+        }[holds]()
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(InputError, match="a folder that icelens did not write; remove it yourself"):
+        export_audit(run, "huggingface", out, force=True)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_images_that_a_table_names_are_not_replaced(tmp_path, monkeypatch):
+    """Not even where icelens wrote them: an export may have been labelled and audited."""
+    shorten(monkeypatch)
+    images, bars = shapes(24)
+    for row, image in enumerate(images):
+        path = tmp_path / "dataset" / "images" / f"{row}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(image).save(path)
+    mark(tmp_path / "dataset")
+    names = [f"dataset/images/{row}.png" for row in range(24)]
+    source = Source(str(write_csv(tmp_path / "labels.csv", {"file": names, "label": bars})))
+    run_audit(source.read(), device="cpu", out=tmp_path / "run", report=False, source=source)
+    with pytest.raises(InputError, match="a folder that icelens did not write"):
+        export_audit(tmp_path / "run", "fiftyone", tmp_path / "dataset" / "images", force=True)
+    with pytest.raises(InputError, match="holds images that were audited"):
+        export_audit(tmp_path / "run", "fiftyone", tmp_path / "dataset", force=True)
+    assert len(list((tmp_path / "dataset" / "images").iterdir())) == 24
+    assert export_audit(tmp_path / "run", "fiftyone", tmp_path / "beside")
 
 
 def test_every_target_is_written_and_replaced_when_asked(audit, tmp_path):

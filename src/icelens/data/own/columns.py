@@ -46,7 +46,7 @@ def find_id(table: Table, asked: Asked, label: str) -> tuple[str | None, tuple[s
     free = [name for name in table.names if name not in (*asked.names, label)]
     named = [*naming.preferred(free, naming.IDS), *filter(naming.like_id, free)]
     # pandas writes its row names into a first column without a name.
-    unnamed = [name for name in free[:1] if name in table.nameless or name == "Unnamed: 0"]
+    unnamed = [name for name in free[:1] if name in table.nameless or name == naming.UNNAMED]
     for name in (*named, *unnamed):
         if _names_rows(table, name):
             return name, (f"ids are in column {brief(name)}",)

@@ -21,7 +21,8 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from icelens.data.own.asked import BY_NUMBER
-from icelens.data.own.numbers import as_numbers, looks_like_numbers
+from icelens.data.own.naming import UNNAMED
+from icelens.data.own.numbers import as_numbers, as_row_names, looks_like_numbers
 from icelens.data.own.origin import Origin, brief, reading
 from icelens.data.own.table import Layout, Table
 from icelens.data.own.textfile import look_through, opened
@@ -47,6 +48,11 @@ class Header:
     names: list[str]
     lines: int
     nameless: frozenset[str] = frozenset()
+
+    @property
+    def row_names(self) -> frozenset[str]:
+        """The columns that may hold ids though nothing is said of them in their names."""
+        return self.nameless | ({UNNAMED} & set(self.names))
 
 
 def read_delimited(path: Path, delimiter: str, *, named: tuple[str, ...], exact: Exact) -> Table:
@@ -77,7 +83,19 @@ def read_delimited(path: Path, delimiter: str, *, named: tuple[str, ...], exact:
     layout = Layout(found, bool(header.lines), quoting=AS_LETTERS not in said)
     table = Table(rows, path, nameless=header.nameless, said=said, layout=layout)
     # Where a comma parts a number, it cannot part fields.
-    return _typed(table, exact, decimal_commas=found == ";")
+    return _typed(table, exact, header.row_names, decimal_commas=found == ";")
+
+
+def lines_of(table: Table) -> list[int]:
+    """The line of its file at which each row of a table starts."""
+    assert table.layout is not None, "a delimited file has a layout"
+    quoting = csv.QUOTE_MINIMAL if table.layout.quoting else csv.QUOTE_NONE
+    with any_length():
+        starts = [line for line, _ in _records(table.path, table.layout.delimiter, quoting)]
+    starts = starts[table.layout.header :]
+    if len(starts) != len(table):  # two parsers may differ on a file that is written oddly
+        raise table.origin.damaged(f"holds {len(starts):,} rows or {len(table):,}; save it as plain CSV")
+    return starts
 
 
 def _read(path: Path, delimiter: str, *, named: tuple[str, ...], exact: Exact,
@@ -104,7 +122,7 @@ def _rows(
     sample = list(islice(_records(path, delimiter, quoting), LOOKED_AT))
     header = _header(path, sample[0], named)
     rows = [row for _, row in sample[bool(header.lines) :] if len(row) == len(header.names)]
-    kept = exact(header.names)
+    kept = exact(header.names) | header.row_names
     numeric = {
         name for name, column in zip(header.names, zip(*rows, strict=True), strict=False)
         if name not in kept and looks_like_numbers(column)
@@ -220,13 +238,14 @@ def _delimiter(path: Path, expected: str) -> str:
     return expected
 
 
-def _typed(table: Table, exact: Exact, *, decimal_commas: bool) -> Table:
+def _typed(table: Table, exact: Exact, row_names: frozenset[str], *, decimal_commas: bool) -> Table:
     """Columns of strings that are numbers all the way down become numbers; the others are marked untyped."""
     columns, said, untyped, kept = table.columns, list(table.said), set(), exact(table.names)
     for position, name in enumerate(table.names):
         if table.sort(name) != "string":
             continue
-        found = None if name in kept else as_numbers(table.column(name), decimal_commas=decimal_commas)
+        read = as_row_names if name in row_names else as_numbers
+        found = None if name in kept else read(table.column(name), decimal_commas=decimal_commas)
         if found is None:
             untyped.add(name)
             continue

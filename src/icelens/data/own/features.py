@@ -91,6 +91,8 @@ def _plain(column: Any) -> Any:
         column = pc.divide(_microseconds(column).cast(pa.float64(), safe=False), 1e6)
     elif types.is_boolean(kind):
         column = column.cast(pa.uint8())
+    elif types.is_decimal(kind):
+        column = column.cast(pa.float64(), safe=False)
     if types.is_integer(column.type) and column.null_count:
         column = column.cast(pa.float64(), safe=False)
     return column

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -74,6 +74,37 @@ def read_labels(
     labels = _labelled(codes, tuple(classes), rules)
     check_classes(labels, rules)
     return Labels(labels.codes, labels.classes, labels.rows, (*said, *labels.said, *_alike(labels.classes)))
+
+
+def read_class(cell: str, classes: Collection[str], codes: Sequence[str] = ()) -> str | None:
+    """The class that a cell of a file without types means, by the classes that there are; None for no label.
+
+    On its way through another table a class may have become its code, and an integer got a fraction.
+
+    Args:
+        cell: as it is written.
+        classes: by their names.
+        codes: the classes that 0, 1, ... stand for, where the labels were codes; -1 is a missing label.
+
+    >>> read_class("2.0", ("1", "2")), read_class("2.0", ("two", "2.0")), read_class("1", (), ("no", "yes"))
+    ('2', '2.0', 'yes')
+    """
+    if cell in classes:
+        return cell
+    number = read_whole(cell)
+    if codes and INTEGER.fullmatch(number) and int(number) in range(-1, len(codes)):
+        return None if int(number) < 0 else codes[int(number)]
+    return number if all(INTEGER.fullmatch(name) for name in classes) else cell
+
+
+def read_whole(cell: str) -> str:
+    """A number whose fraction is nothing without it, all else as it is.
+
+    >>> read_whole("2.0"), read_whole("2.5"), read_whole("2.x")
+    ('2', '2.5', '2.x')
+    """
+    whole, _, fraction = cell.partition(".")
+    return str(int(whole)) if DECIMAL.fullmatch(cell) and not fraction.strip("0") else cell
 
 
 def natural_order(names: Sequence[str]) -> list[str]:

@@ -28,6 +28,8 @@ TEXTS = (
     ),
     *("utterance", "query", "description", "document", "news_title", "#1_string", "#2_string"),
 )
+# What pandas calls a column without a name, into which it wrote its row names.
+UNNAMED = "Unnamed: 0"
 TITLES = ("title", "headline", "news_title")
 
 

@@ -22,7 +22,7 @@ NO_NUMBER = ("NA", "N/A", "NaN", "nan", "NULL", "null", "None", "none", "?", "-"
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A column of float64, and in words what was taken as missing."""
+    """A column of float64, or of int64, and in words what was taken as missing."""
 
     column: Any
     missing: str
@@ -58,6 +58,20 @@ def as_numbers(column: Any, *, decimal_commas: bool = False) -> Numbers | None:
     return Numbers(
         numbers, f"{listed(list(counts))} ({counted(sum(counts.values()), 'cell')})" if counts else ""
     )
+
+
+def as_row_names(column: Any, *, decimal_commas: bool = False) -> Numbers | None:
+    """The same for a column that may hold ids: integers stay whole, and strings where 64 bits are too few.
+
+    A float64 merges neighbouring integers over 2^53, and ids that are numbers are often larger.
+    """
+    whole = pc.match_substring_regex(column.drop_null(), "^(?:0|-?[1-9][0-9]*)$")
+    if not len(whole) or not pc.all(whole).as_py():
+        return as_numbers(column, decimal_commas=decimal_commas)
+    try:
+        return Numbers(column.cast(pa.int64()), "")
+    except pa.ArrowInvalid:
+        return None
 
 
 def _all_missing(words: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from icelens.data.labelled import Labelled
+from icelens.data.labelled import Columns, Labelled
 from icelens.data.own import arrays, columns, imagefolder, inputs
 from icelens.data.own.arrowfiles import is_saved, read_arrow, read_parquet, read_saved
 from icelens.data.own.asked import Asked
@@ -78,7 +78,7 @@ def read_labelled(
         raise Origin(path).damaged("neither a file nor a folder")
     if suffix_of(path) == ".npz":
         return _from_npz(path, asked, let)
-    return _from_table(read_table(path, asked), asked, let)
+    return from_table(read_table(path, asked), asked, let)
 
 
 def read_table(path: Path, asked: Asked) -> Table:
@@ -152,7 +152,7 @@ def suffix_of(path: Path) -> str:
 
 def _from_folder(folder: Path, asked: Asked, let: Let) -> Labelled:
     if is_saved(folder):
-        return replace(_from_table(read_table(folder, asked), asked, let), name=folder.resolve().name)
+        return replace(from_table(read_table(folder, asked), asked, let), name=folder.resolve().name)
     if not any(imagefolder.class_folders(folder).values()):
         raise imagefolder.no_known_folder(folder)
     origin = Origin(folder)
@@ -164,7 +164,8 @@ def _from_folder(folder: Path, asked: Asked, let: Let) -> Labelled:
     return assemble("image", paths, labels, np.array(ids, dtype=object), origin=origin, let=let, said=said)
 
 
-def _from_table(table: Table, asked: Asked, let: Let) -> Labelled:
+def from_table(table: Table, asked: Asked, let: Let) -> Labelled:
+    """The examples of a table: what is not asked for by name is found."""
     asked.check_names(table.origin, table.names)
     label, label_said = columns.find_label(table, asked)
     rules = let.rules(table.origin, f"label column {brief(label)}", "; name another column with --label")
@@ -177,7 +178,9 @@ def _from_table(table: Table, asked: Asked, let: Let) -> Labelled:
     built, built_said = inputs.build_inputs(table, found)
     ids = inputs.build_ids(table.column(named), table.origin, f"id column {brief(named)}") if named else None
     said = (*table.said, *label_said, *found.said, *id_said, *built_said)
-    return assemble(found.kind, built, labels, ids, origin=table.origin, let=let, said=said)
+    data = assemble(found.kind, built, labels, ids, origin=table.origin, let=let, said=said)
+    others = tuple(name for name in table.names if name not in (label, named))
+    return replace(data, columns=Columns(label, named, others, tuple(names or ())))
 
 
 def _from_npz(path: Path, asked: Asked, let: Let) -> Labelled:

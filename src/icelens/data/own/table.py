@@ -107,11 +107,19 @@ def plain(column: Any) -> Any:
     """The same column; of types that few functions of pyarrow know, as the common type."""
     kind = column.type
     if types.is_decimal(kind):
-        return column.cast(pa.float64(), safe=False)
+        return _whole(column) if kind.scale <= 0 else column.cast(pa.float64(), safe=False)
     if types.is_dictionary(kind) and str(kind.value_type) == "string_view":
         return column.cast(pa.dictionary(kind.index_type, pa.large_string()))
     common = {"halffloat": pa.float32(), "string_view": pa.large_string(), "binary_view": pa.large_binary()}
     return column.cast(common[str(kind)]) if str(kind) in common else column
+
+
+def _whole(column: Any) -> Any:
+    """Decimals without a fraction as integers; where 64 bits are too few, as they are: they may be ids."""
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
 
 
 def is_string(kind: Any) -> bool:

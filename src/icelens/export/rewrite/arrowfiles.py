@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from icelens.data.own.origin import Origin
 from icelens.export.changes import Changes
-from icelens.export.rewrite.columns import gone_rows, kept_rows, relabelled_column
+from icelens.export.rewrite.columns import gone_rows, kept_rows, relabelled_column, taken_rows
 from icelens.export.rewrite.features import extended_schema
 
 
@@ -48,7 +48,11 @@ class Rewriter:
         changed = pa.Table.from_arrays(columns, schema=self.schema)
         kept = kept_rows(self.gone, first, len(rows))
         self.kept += len(kept)
-        return changed if len(kept) == len(rows) else changed.take(pa.array(kept))
+        if len(kept) == len(rows):
+            return changed
+        return pa.Table.from_arrays(
+            [taken_rows(column, kept) for column in changed.columns], schema=self.schema
+        )
 
 
 def rewrite_parquet(

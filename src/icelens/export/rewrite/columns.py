@@ -15,6 +15,8 @@ from icelens.data.own.origin import Origin, brief
 from icelens.data.own.table import is_string, type_name
 from icelens.export.changes import Changes
 
+VIEWS = {"string_view": pa.large_string(), "binary_view": pa.large_binary()}
+
 
 def relabelled_column(column: Any, changes: Changes, names: Sequence[str] | None, origin: Origin) -> Any:
     """The column with the new labels, all rows still in it.
@@ -27,6 +29,7 @@ def relabelled_column(column: Any, changes: Changes, names: Sequence[str] | None
         names: what the codes in the column stand for, where they are codes.
         origin: what errors start with.
     """
+    given, column = column.type, _cast(column, without_views(column.type))
     names = None if names is None else with_names(names, changes)
     values = [_value(name, column.type, names, origin) for name in changes.new_classes]
     place = {name: len(column) + number for number, name in enumerate(changes.new_classes)} | changes.known
@@ -35,7 +38,36 @@ def relabelled_column(column: Any, changes: Changes, names: Sequence[str] | None
         taken[row] = place[name]
     chunks = [*column.chunks, *([pa.array(values, column.type)] if values else [])]
     whole = pa.chunked_array(chunks, column.type).unify_dictionaries().combine_chunks()
-    return pa.chunked_array([whole.take(pa.array(taken))])
+    return _cast(pa.chunked_array([whole.take(pa.array(taken))]), given)
+
+
+def taken_rows(column: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of a column, in the type that it has."""
+    return _cast(_cast(column, without_views(column.type)).take(pa.array(rows)), column.type)
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    # Some types cannot be cast, not even to themselves.
+    return column if column.type == kind else column.cast(kind)
+
+
+def without_views(kind: Any) -> Any:
+    """The type with common strings and bytes where it holds views of them, of which pyarrow takes no rows."""
+    if types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, without_views(kind.value_type), kind.ordered)
+    if types.is_struct(kind):
+        return pa.struct([_plain(field) for field in kind])
+    if types.is_map(kind):
+        return pa.map_(_plain(kind.key_field), _plain(kind.item_field), kind.keys_sorted)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(_plain(kind.value_field), kind.list_size)
+    if types.is_list(kind) or types.is_large_list(kind):
+        return (pa.list_ if types.is_list(kind) else pa.large_list)(_plain(kind.value_field))
+    return VIEWS.get(str(kind), kind)
+
+
+def _plain(field: Any) -> Any:
+    return field.with_type(without_views(field.type))
 
 
 def kept_rows(gone: NDArray[np.int64], first: int, count: int) -> NDArray[np.int64]:
@@ -61,10 +93,18 @@ def _value(name: str, kind: Any, names: Sequence[str] | None, origin: Origin) ->
         return name
     if names is not None:
         return list(names).index(name)
-    if types.is_integer(kind) and INTEGER.fullmatch(name):
+    if INTEGER.fullmatch(name) and _holds(kind, int(name)):
         return int(name)
-    if types.is_floating(kind) and INTEGER.fullmatch(name):
-        return float(name)
     if types.is_boolean(kind) and name in ("True", "False"):
         return name == "True"
     raise origin.error(f"labels are of type {type_name(kind)}, which class {brief(name)} cannot be")
+
+
+def _holds(kind: Any, number: int) -> bool:
+    """Whether a type has this number: one that it has no room for, or rounds, would be another class."""
+    if not (types.is_integer(kind) or types.is_floating(kind)):
+        return False
+    try:
+        return bool(pa.scalar(number, kind).as_py() == number)
+    except (pa.ArrowInvalid, OverflowError):
+        return False

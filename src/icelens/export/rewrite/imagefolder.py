@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from icelens.data.own.imagefolder import read_imagefolder
@@ -25,20 +26,31 @@ def rewrite_imagefolder(source: Path, changes: Changes, out: Path, *, link: bool
 
     def copy(old: str, new: str) -> None:
         if Path(old) not in moved and Path(old) not in left_out:
-            put(os.path.realpath(old), new)
+            _put(old, new, put)
 
     shutil.copytree(source, out, copy_function=copy)
     for path, name in moved.items():
         (out / name).mkdir(exist_ok=True)
-        put(os.path.realpath(path), _free(out / name, path))
+        _put(str(path), str(_free(out / name, path)), put)
     return len(paths) - len(left_out)
+
+
+def _put(old: str, new: str, put: Callable[[str, str], object]) -> None:
+    """Copy a file, or link it; a link to nothing, which is no image, comes along as it is."""
+    try:
+        if os.path.exists(old):
+            put(os.path.realpath(old), new)
+        else:
+            shutil.copy2(old, new, follow_symlinks=False)
+    except OSError as error:  # copytree would go on to the last file, and then tell of all that failed
+        raise Origin(Path(old)).damaged(f"cannot be copied or linked: {error.strerror or error}") from None
 
 
 def _free(folder: Path, path: Path) -> Path:
     """A name that no other image of the class has: its own, or with the class it comes from before it."""
     name = path.name
     number = 1
-    while (folder / name).exists():
+    while os.path.lexists(folder / name):  # a link to nothing too: it would be written through
         name = (
             f"{path.parent.name}_{path.name}" if number == 1 else f"{path.parent.name}_{number}_{path.name}"
         )

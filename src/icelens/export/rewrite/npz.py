@@ -23,6 +23,8 @@ def rewrite_npz(source: Path, label: str, changes: Changes, out: Path, *, before
     Arrays with as many rows as there are labels lose the rows that are left out; others are copied.
     """
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(out, "w") as new:
+        if before is not None and f"{before}.npy" in old.namelist():
+            raise Origin(source).error(f"has an array '{before}' already; rename it, or leave --history out")
         with old.open(f"{label}.npy") as file:
             given: NDArray[Any] = npy.read_array(file, allow_pickle=False)
         kept = kept_rows(gone_rows(changes), 0, len(given))
@@ -59,9 +61,18 @@ def _value(name: str, given: NDArray[Any], origin: Origin) -> Any:
         return name
     if kind == "S":
         return name.encode()
-    if kind in "iuf" and INTEGER.fullmatch(name):
+    if kind in "iuf" and INTEGER.fullmatch(name) and _holds(given.dtype, int(name)):
         return int(name)
     raise origin.error(f"labels are of type {given.dtype}, which class {brief(name)} cannot be")
+
+
+def _holds(kind: np.dtype[Any], number: int) -> bool:
+    """Whether a type has this number: one that it has no room for, or rounds, would be another class."""
+    if kind.kind in "iu":
+        bounds = np.iinfo(kind)
+        return int(bounds.min) <= number <= int(bounds.max)
+    with np.errstate(over="ignore"):
+        return float(kind.type(number)) == number
 
 
 def _rows(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int | None:
