@@ -226,6 +226,31 @@ def test_a_list_is_judged_by_keyboard_and_grows(opened):
     assert focused == page.locator(".item").nth(60).get_attribute("data-index")
 
 
+def test_a_list_in_another_order_goes_on_with_what_is_not_shown(opened):
+    page, server = opened("text")
+    with Store(server.folder) as store:
+        index, trust = zip(*((one.index, one.trust) for one in store.page(limit=200)), strict=True)
+
+    def reorder_and_show_more(order, number):
+        with Store(server.folder) as store:  # as verdicts do
+            store.set_order(order, trust)
+        page.locator("#more").click()
+        wait_for(lambda: page.locator(".item").count() >= number)
+        shown = page.locator(".item").evaluate_all("all => all.map(one => Number(one.dataset.index))")
+        assert len(shown) == number
+        return shown
+
+    shown = reorder_and_show_more(index[::-1], 120)
+    assert shown == [*index[:60], *index[:139:-1]]
+    assert page.evaluate("document.activeElement.dataset.index") == str(index[-1])
+    rest = index[60:140]
+    assert reorder_and_show_more([*shown, *rest], 180) == [*shown, *rest[:60]]  # the top holds nothing else
+    assert reorder_and_show_more([*rest, *shown], 200) == [*shown, *rest]
+    page.locator("#more").click()
+    page.wait_for_selector("#more", state="detached")
+    assert page.locator(".item").count() == 200
+
+
 def test_the_count_of_a_list_follows_the_verdicts_of_all_tabs(opened):
     page, server = opened("text")
     counted = "text => document.getElementById('matching').textContent.startsWith(text)"

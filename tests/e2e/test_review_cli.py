@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from PIL import Image
 from report_audits import audited
 from review_runs import Server, plain_run, wait_for, write_run
 
@@ -72,6 +73,38 @@ def test_errors_are_plain(tmp_path):
     message = review(folder, code=2)
     assert "review.sqlite" in message
     assert "Traceback" not in message
+
+
+@pytest.mark.parametrize("who", ["ann\nlee", "  ", "x" * 201])
+def test_a_name_that_no_verdict_could_be_stored_with_is_refused_at_once(audited_csv, who):
+    _, folder = audited_csv
+    assert "who must be" in review(folder, "--who", who, code=2)
+    assert not (folder / "review.sqlite").exists()
+
+
+def test_pictures_that_were_moved_after_the_first_review(tmp_path):
+    images, places = tmp_path / "imgs", [f"{'ab'[row % 2]}/{row}.png" for row in range(40)]
+    for row, place in enumerate(places):
+        (images / place).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), 6 * row).save(images / place)
+    source = Source(str(images))
+    data = source.read()
+    folder = write_run(tmp_path / "run", audited(data, np.tile([0.9, 0.1], (40, 1))), data, source=source)
+    moved = tmp_path / "moved" / "pictures"
+    moved.parent.mkdir()
+    images.rename(moved)
+    with Server(folder) as server:
+        assert server.post("/verdict", {"index": 5, "verdict": "drop"})[0] == 200
+        assert server.request("GET", "/image/5/small")[0] == 404
+    with Server(folder, "--data", str(moved)) as server:
+        assert server.request("GET", "/image/5/small")[0] == 200
+    with Server(folder) as server:
+        assert server.request("GET", "/image/5/small")[0] == 200
+    with Store(folder) as store:
+        assert [(one.index, one.verdict) for one in store.verdicts()] == [(5, "drop")]
+    assert "nowhere" in review(folder, "--data", tmp_path / "nowhere", code=2)
+    Image.new("L", (8, 8), 7).save(moved / places[0])
+    assert "changed since it was audited" in review(folder, "--data", moved, code=2)
 
 
 def test_a_second_review_takes_another_port(tmp_path):

@@ -33,8 +33,7 @@ def test_the_list_is_what_is_left_in_some_order_and_its_numbers_fit(review):
     assert ((found.trust >= 0) & (found.trust <= 1)).all()
     assert (np.diff(found.trust) >= 0).all()
     for left in (found.ahead, found.rest):
-        assert 0 <= left.low <= left.high <= left.examples
-        assert 0 <= left.errors <= left.examples
+        assert 0 <= left.low <= left.errors <= left.high <= left.examples
     assert found.rest.examples == len(known.rows) - len(judged)
 
 

@@ -48,10 +48,12 @@ def review(
     # Learning from verdicts takes one processor, and leaves the others to the pages; read when numpy loads.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from icelens.review.prepare import needs_server, prepare
+    from icelens.review.verdicts import check_text
 
     needs_server()
+    who = check_text("who", who or login("reviewer"))  # or every verdict would be refused later
     prepare(run, data)
-    _serve(run, host, port, who or login("reviewer"), browser)
+    _serve(run, host, port, who, browser)
 
 
 def _serve(run: Path, host: str, port: int | None, who: str, browser: bool) -> None:

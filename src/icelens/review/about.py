@@ -14,7 +14,7 @@ from icelens.review.root import moved_root
 
 @dataclass(frozen=True)
 class About:
-    """Nothing of it changes once the store is built.
+    """Nothing of it changes once the store is built, but `root` when image files were moved.
 
     Args:
         name: of the data set.

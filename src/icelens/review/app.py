@@ -15,7 +15,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from icelens.auditing.report.foreign import one_line
-from icelens.errors import FileError, IcelensError, IndexRangeError, MissingFileError
+from icelens.errors import FileError, IcelensError, IndexRangeError, InputError, MissingFileError
 from icelens.review import images, pages, shown
 from icelens.review.asked import Asked, asked_of, number_of, numbers_of
 from icelens.review.desk import Desk
@@ -24,6 +24,8 @@ from icelens.review.security import Door, Guard
 from icelens.review.store import Store
 from icelens.review.teaching import Teacher
 from icelens.review.told import Teller
+
+FIELDS = 20  # of a form
 
 Told = dict[str, Any]
 
@@ -39,19 +41,21 @@ class Review:
 
     async def list(self, request: Request) -> Response:
         """A page of the list."""
-        asked, after = self._asked(request), self._number(request, "after")
+        asked, after, order = self._asked(request), self._number(request, "after"), self._order(request)
         return HTMLResponse(
             await self.desk.read(
                 lambda store: pages.list_page(
-                    self.desk, store, asked, after=after, progress=self.teller.told(store)
+                    self.desk, store, asked, after=after, order=order, progress=self.teller.told(store)
                 )
             )
         )
 
     async def more(self, request: Request) -> Response:
         """The examples of a further page, without the page."""
-        asked, after = self._asked(request), self._number(request, "after")
-        context = await self.desk.read(lambda store: pages.list_part(self.desk, store, asked, after=after))
+        asked, after, order = self._asked(request), self._number(request, "after"), self._order(request)
+        context = await self.desk.read(
+            lambda store: pages.list_part(self.desk, store, asked, after=after, order=order)
+        )
         return HTMLResponse(pages.render("more.html", context), headers={"x-more": context["more"]})
 
     async def counts(self, request: Request) -> Response:
@@ -68,7 +72,7 @@ class Review:
     async def next(self, request: Request) -> Response:
         """The next example, or a page that says that none is left."""
         given, asked = request.query_params, self._asked(request)
-        here, order = self._number(request, "from"), number_of(given.get("order", ""), 10**9)
+        here, order = self._number(request, "from"), self._order(request)
         seen, judged = (numbers_of(given.get(name, ""), self._end) for name in ("seen", "judged"))
 
         def work(store: Store) -> Response:
@@ -127,6 +131,7 @@ class Review:
         index = number_of(fields.get("index", ""), self._end)
         if index is None:
             raise IndexRangeError("a verdict needs the index of its example")
+        filters = asked_of(_pairs(fields.get("filters", "")), self.desk.store.classes).query
 
         def work(store: Store) -> Told:
             example = store.example(index)
@@ -138,7 +143,6 @@ class Review:
 
         told = await self.desk.write(work)
         self.teacher.learn()
-        filters = asked_of(dict(parse_qsl(fields.get("filters", ""))), self.desk.store.classes).query
         back = "/" if fields.get("back") == "list" else f"/next?from={index}&seen={index}&{filters}"
         return self._answer(request, told, back)
 
@@ -165,7 +169,7 @@ class Review:
 
     async def _fields(self, request: Request) -> dict[str, str]:
         body = (await request.body()).decode("utf-8", "replace")
-        fields = dict(parse_qsl(body, keep_blank_values=True, max_num_fields=20))
+        fields = _pairs(body)
         if fields.get("run") != self.desk.run:
             raise HTTPException(409, "this page belongs to another review than the one that runs now")
         return fields
@@ -186,6 +190,19 @@ class Review:
 
     def _number(self, request: Request, name: str) -> int | None:
         return number_of(request.query_params.get(name, ""), self._end)
+
+    @staticmethod
+    def _order(request: Request) -> int | None:
+        """The order of the list that a page was made with."""
+        return number_of(request.query_params.get("order", ""), 10**9)
+
+
+def _pairs(text: str) -> dict[str, str]:
+    """The fields of a form, or of the address that it holds."""
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, max_num_fields=FIELDS))
+    except ValueError:
+        raise InputError(f"a form holds at most {FIELDS} fields") from None
 
 
 def create_app(desk: Desk, door: Door) -> ASGIApp:

@@ -18,6 +18,7 @@ from icelens.files import replacing
 from icelens.review.audited import COLUMNS, Audited, Beside, read_audited, read_beside
 from icelens.review.contents import Contents, Kept, contents_of
 from icelens.review.database import explained
+from icelens.review.moved import move_images
 from icelens.review.root import root_record
 from icelens.review.schema import migrate
 from icelens.review.search import facets_of, spaced
@@ -41,14 +42,18 @@ def build_from_source(folder: str | Path, data: str | Path | None = None) -> Pat
 
     Args:
         folder: of the audit.
-        data: where the data lies now, if it was moved.
+        data: where the data lies, if it was moved; a store that is there already is told so.
     """
     from icelens.auditing.source import no_audit, source_data
 
     if not (Path(folder) / "audit.json").exists():
         raise no_audit(folder)
     path = Path(folder) / NAME
-    return path if path.exists() else build_store(folder, source_data(folder, data))
+    if not path.exists():
+        return build_store(folder, source_data(folder, data))
+    if data is not None:
+        move_images(folder, source_data(folder, data))
+    return path
 
 
 def build_store(folder: str | Path, data: Labelled) -> Path:

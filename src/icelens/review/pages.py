@@ -12,13 +12,13 @@ from icelens.auditing.report.words import count
 from icelens.counts import counted
 from icelens.errors import InputError
 from icelens.review import shown
-from icelens.review.asked import Asked, choices
+from icelens.review.asked import Asked, choices, number_of
 from icelens.review.desk import Desk
 from icelens.review.records import Example
 from icelens.review.store import Store
 
 PAGE = 60  # examples of a list
-SEARCHED = {"image": "id or file", "text": "words of a text, or an id", "table": "values, or an id"}
+SEARCHED = {"image": "id or file", "text": "words of a text, or an id", "table": "categories, or an id"}
 
 
 def render(name: str, context: dict[str, Any]) -> str:
@@ -51,9 +51,11 @@ def _common(desk: Desk, store: Store, asked: Asked) -> dict[str, Any]:
     }
 
 
-def list_page(desk: Desk, store: Store, asked: Asked, *, after: int | None, progress: dict[str, Any]) -> str:
+def list_page(
+    desk: Desk, store: Store, asked: Asked, *, after: int | None, order: int | None, progress: dict[str, Any]
+) -> str:
     """A page of the list."""
-    context = list_part(desk, store, asked, after=after)
+    context = list_part(desk, store, asked, after=after, order=order)
     matching = counts_of(store, asked)
     if asked.q:
         found = len(context["items"])
@@ -79,14 +81,25 @@ def counts_of(store: Store, asked: Asked) -> str:
     return f"{counted(total.total, 'example')}, {count(total.open)} not reviewed, the least trusted first"
 
 
-def list_part(desk: Desk, store: Store, asked: Asked, *, after: int | None) -> dict[str, Any]:
-    """The examples of a page of the list, and the address of the next one."""
-    found = store.page(asked.filters, after=after, limit=PAGE + 1)
+def list_part(
+    desk: Desk, store: Store, asked: Asked, *, after: int | None, order: int | None
+) -> dict[str, Any]:
+    """The examples of a page of the list, and the address of the next one.
+
+    Args:
+        desk: of the review.
+        store: of the review.
+        asked: which examples.
+        after: the rank to go on from.
+        order: the order that it is a rank of; where verdicts have led to another, the list starts anew.
+    """
+    today = store.order_version
+    found = store.page(asked.filters, after=after if order in (None, today) else None, limit=PAGE + 1)
     query = f"{asked.query}&" if asked.query else ""
     return {
         **_common(desk, store, asked),
         "items": [shown.item(one, desk.codes, desk.run) for one in found[:PAGE]],
-        "more": f"{query}after={found[PAGE - 1].rank}" if len(found) > PAGE else "",
+        "more": f"{query}after={found[PAGE - 1].rank}&order={today}" if len(found) > PAGE else "",
     }
 
 
@@ -141,10 +154,10 @@ def following(
 def chosen_label(store: Store, example: Example, fields: dict[str, str]) -> tuple[str, str | None, bool]:
     """The verdict of a form: its name, the class of a relabel, and whether that class may be new."""
     if "class" in fields:
-        code = fields["class"]
-        if not code.isdecimal() or int(code) >= len(store.classes):
-            raise InputError(f"no class has the number {one_line(code, 20)}")
-        return "relabel", store.classes[int(code)], False
+        code = number_of(fields["class"], len(store.classes))
+        if code is None:
+            raise InputError("class must be the number of a class, got ''")
+        return "relabel", store.classes[code], False
     if "label" in fields:
         return "relabel", fields["label"].strip(), fields.get("new") == "yes"
     if fields.get("verdict") == "guess":

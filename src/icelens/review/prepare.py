@@ -21,7 +21,7 @@ def needs_server() -> None:
 
 
 def prepare(run: Path, data: Path | None) -> None:
-    """See to it that the folder of an audit has its store.
+    """See to it that the folder of an audit has its store, and that the store knows of moved data.
 
     The server must stay small, so what reads the data (pandas, pyarrow) is never loaded into it.
 
@@ -31,7 +31,7 @@ def prepare(run: Path, data: Path | None) -> None:
     """
     if not (run / "audit.json").exists():
         raise no_audit(run)
-    if (run / NAME).exists():
+    if data is None and (run / NAME).exists():
         return
     with process_pool(1) as submit:
         try:

@@ -134,7 +134,11 @@ def _logit(trust: NDArray[np.float64]) -> Array:
 
 
 def _expected(points: Points, log_odds: Array, learned: Learned | None, drift: float) -> Left:
-    """Wrong labels among these: draws of the log-odds of a sample of them, and of the count given those."""
+    """Wrong labels among these, by trust, and an interval: draws of log-odds, and of the count given those.
+
+    The draws say how far the count may be off, not what it is: what is added to log-odds pulls their mean
+    towards a half, and away from the trust that the list shows.
+    """
     if not len(points):
         return Left(0, 0.0, 0.0, 0.0)
     generator = np.random.default_rng(0)
@@ -148,4 +152,5 @@ def _expected(points: Points, log_odds: Array, learned: Learned | None, drift: f
     rates = probability(drawn).mean(0) - probability(log_odds[sample]).mean() + probability(log_odds).mean()
     rates = rates.clip(0, 1)
     low, high = np.quantile(generator.binomial(len(points), rates), NORMAL_90)
-    return Left(len(points), float(rates.mean()) * len(points), float(low), float(high))
+    errors = probability(log_odds).sum().clip(low, high)
+    return Left(len(points), float(errors), float(low), float(high))

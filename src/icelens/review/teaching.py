@@ -75,7 +75,7 @@ class Teacher:
         # What a kept label teaches is in `wrong`; a new class is none that the evidence knows.
         truth = np.array([codes.get(one.label or "", -1) for one in sure], dtype=np.int64)
         found = rerank(self._evidence, rows, wrong, truth=truth, unsure=unsure)
-        if len(rows):
+        if len(rows) or store.order_version:  # verdicts that were all taken back leave the audit's order
             store.set_order(found.rows, np.clip(found.trust, 0.0, 1.0))
             self.teller.look(store)
         self.teller.worth, self.teller.enough = worth(found, len(rows))

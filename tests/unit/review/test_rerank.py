@@ -121,6 +121,18 @@ def test_trust_that_was_too_high_for_all_is_put_right():
     assert found.ahead.low < wrong[found.rows[:100]].sum() < found.ahead.high
 
 
+@pytest.mark.parametrize("trust", [(0.02, 0.2), (0.8, 0.98), (0.96, 0.999)])
+def test_what_is_expected_is_what_trust_says(trust):
+    """Also late in a review, where hardly any are wrong: what is not known widens the interval alone."""
+    known = evidence(1000)
+    known = Evidence(**{**vars(known), "trust": np.sort(np.random.default_rng(0).uniform(*trust, 1000))})
+    found = rerank(known, np.arange(100), by_trust(known)[:100])
+    for left in (found.ahead, found.rest):
+        doubt = (1 - found.trust[: left.examples]).sum()
+        assert left.errors == pytest.approx(np.clip(doubt, left.low, left.high))
+        assert left.low < left.errors < left.high
+
+
 def test_rows_that_are_no_suspects_teach_nothing():
     known = evidence(rows=np.arange(100, 400))
     judged, wrong = np.arange(100, 130), by_trust(known)[:30]

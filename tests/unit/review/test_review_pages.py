@@ -1,13 +1,20 @@
 """What the pages of a review say and ask, without a server."""
 
 import math
+from contextlib import closing
 from urllib.parse import parse_qsl
 
+import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
+from review_stores import labelled, opened
 
 from icelens.errors import InputError
+from icelens.review import pages
 from icelens.review.asked import asked_of, choices, number_of, numbers_of
+from icelens.review.desk import Desk
+from icelens.review.filters import Filters
 from icelens.review.images import picture
 from icelens.review.records import Content, Example, Progress, Verdict
 from icelens.review.rerank import Left, Reranked
@@ -98,6 +105,37 @@ def test_what_is_said_of_a_verdict():
     assert said("relabel", "dog") == "Saved: x7 becomes 'dog'."
     assert said("drop") == "Saved: x7 will be dropped."
     assert said("unsure") == "Saved: x7 is left as unsure."
+
+
+def test_the_rest_of_a_list_that_got_another_order_comes_from_its_top(tmp_path, monkeypatch):
+    monkeypatch.setattr(pages, "PAGE", 10)
+    opened(tmp_path)[0].close()
+    with closing(Desk(tmp_path, "ann")) as desk:
+        store, asked = desk.store, asked_of({"state": "all"}, desk.store.classes)
+
+        def part(more):
+            named = dict(parse_qsl(more))
+            numbers = {name: int(named[name]) if name in named else None for name in ("after", "order")}
+            found = pages.list_part(desk, store, asked, **numbers)
+            return [one["index"] for one in found["items"]], found["more"]
+
+        audited = [one.index for one in store.page(limit=40)]
+        shown, more = part("")
+        second, third = part(more)
+        assert shown + second == audited[:20]
+        store.set_order(audited[::-1], [one.trust for one in store.page(limit=40)])
+        again, rest = part(third)
+        assert again == audited[:29:-1]
+        assert part(rest)[0] == audited[29:19:-1]
+
+
+def test_a_search_is_told_what_it_looks_through(tmp_path):
+    """Of a table that is words: numbers are not looked for, as docs/review.md says."""
+    table = pd.DataFrame({"age": np.arange(40.0) + 1000, "colour": pd.Categorical(["red", "blue"] * 20)})
+    with opened(tmp_path, labelled("table", table, np.arange(40) % 3))[0] as store:
+        assert len(store.page(Filters(query="red"))) == len(store.page(Filters(query="id"))) // 2 == 20
+        assert store.page(Filters(query="1003")) == []
+    assert pages.SEARCHED["table"] == "categories, or an id"
 
 
 def test_progress_in_words():

@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from icelens.errors import FileError, InputError, MissingFileError
 from icelens.review import build, contents
 from icelens.review.build import build_from_source, build_store
 from icelens.review.filters import Filters
+from icelens.review.moved import move_images
 from icelens.review.store import Store
 
 LABELS = np.arange(40) % 3
@@ -73,6 +75,45 @@ def test_images_that_are_files_stay_where_they_are(tmp_path):
         (both / "data" / "dog" / "4 ü&.png").unlink()
         with pytest.raises(MissingFileError, match=r"4 ü&.png: no such file; was the data moved"):
             store.image(4)
+
+
+def test_images_that_were_moved_are_shown_from_where_they_lie(tmp_path):
+    def saved(home, folder):
+        paths = [home / folder / f"{row}.png" for row in range(40)]
+        for path, array in zip(paths, images(), strict=True):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.fromarray(array).save(path)
+        return labelled("image", paths, LABELS)
+
+    folder = tmp_path / "audit"
+    with opened(folder, saved(tmp_path / "was", "a"))[0] as store:
+        store.judge(4, "drop", who="ann", key="k")
+    shutil.rmtree(tmp_path / "was")
+    there = saved(tmp_path / "is", "b")
+    other = replace(there, inputs=[*there.inputs[1:], tmp_path / "is" / "last" / "0.png"])
+    other.inputs[-1].parent.mkdir()
+    there.inputs[0].rename(other.inputs[-1])
+    with pytest.raises(InputError, match="its labels are others"):
+        move_images(folder, replace(other, labels=(other.labels + 1) % 3))
+    with Store(folder) as store, pytest.raises(MissingFileError, match="was the data moved"):
+        store.image(39)
+    move_images(folder, other)
+    both = tmp_path / "both"
+    both.mkdir()
+    for name in ("is", "audit"):
+        (tmp_path / name).rename(both / name)
+    with Store(both / "audit") as store:  # moved together from then on
+        assert store.image(4) == both / "is" / "b" / "5.png"
+        assert store.image(39) == both / "is" / "last" / "0.png"
+        assert [one.verdict for one in store.verdicts()] == ["drop"]
+
+
+def test_only_image_files_can_be_moved(tmp_path):
+    for name, data in (("text", texts()), ("images", labelled("image", images(), LABELS))):
+        path, _ = built(tmp_path / name, data)
+        before = path.read_bytes()
+        move_images(tmp_path / name, data)
+        assert path.read_bytes() == before
 
 
 def test_a_link_that_leads_out_of_the_data_is_refused(tmp_path):

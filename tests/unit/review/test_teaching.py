@@ -1,10 +1,12 @@
 """What the verdicts of a store teach: who says what to the ranking, and what the page is told."""
 
 import numpy as np
+import pytest
 from review_stores import opened
 
 from icelens.review import teaching
-from icelens.review.rerank import Left, Reranked
+from icelens.review.filters import Filters
+from icelens.review.rerank import Evidence, Left, Reranked
 from icelens.review.teaching import Teacher, worth
 from icelens.review.told import Teller
 
@@ -12,6 +14,16 @@ from icelens.review.told import Teller
 def found(errors, examples=100, low=0.0, high=100.0):
     left = Left(examples, errors, low, high)
     return Reranked(np.arange(3), np.array([0.1, 0.2, 0.3]), left, left)
+
+
+def evidence_of(table):
+    """What an audit knows of all its examples, of which the network sees nothing."""
+    table = table.sort_values("trust", kind="stable")
+    signs = {name: table[name].to_numpy() for name in ("trust", "confidence", "p_label", "p_guess")}
+    codes = {name: table[name].cat.codes.to_numpy(np.int32) for name in ("label", "guess")}
+    return Evidence(
+        table["index"].to_numpy(), **signs, **codes, vectors=np.zeros((len(table), 0), np.float16)
+    )
 
 
 def test_the_ranking_is_taught_every_verdict_that_stands(tmp_path, monkeypatch):
@@ -46,6 +58,27 @@ def test_the_ranking_is_taught_every_verdict_that_stands(tmp_path, monkeypatch):
         "unsure": [9],
     }
     assert teller.worth.startswith("Of the next 100, about 50 are wrong")
+
+
+@pytest.mark.parametrize("unsure", [0, 2])
+def test_verdicts_that_were_all_taken_back_rule_the_list_no_longer(tmp_path, monkeypatch, unsure):
+    store, table = opened(tmp_path / "audit")
+    monkeypatch.setattr(teaching, "read_evidence", lambda folder: evidence_of(table))
+    with store:
+        doubtful = [one.index for one in store.page(limit=14)]
+        for index in doubtful[:unsure]:
+            store.judge(index, "unsure", who="ann", key=f"unsure {index}")
+        audited = [(one.index, one.trust) for one in store.page(Filters(state="open"))]
+        for index in doubtful[4:]:
+            store.judge(index, "keep", who="ann", key=f"keep {index}")
+        Teacher(tmp_path / "audit", Teller()).teach(store)
+        assert [(one.index, one.trust) for one in store.page(Filters(state="open"))] != audited
+        for index in doubtful[4:]:
+            store.undo(who="ann", key=f"undo {index}", index=index)
+        teller = Teller()
+        Teacher(tmp_path / "audit", teller).teach(store)  # as after a restart
+        assert [(one.index, one.trust) for one in store.page(Filters(state="open"))] == audited
+        assert teller.told(store)["sentence"].startswith("2 reviewed" if unsure else "About ")
 
 
 def test_what_is_said_of_all_that_is_left_says_when_it_was_counted(tmp_path):

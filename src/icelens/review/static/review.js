@@ -304,15 +304,18 @@
   }
 
   async function more(link) {
-    const answer = await fetch(`/list${link.search}`);
-    if (!answer.ok) return say("The rest could not be loaded. Try again.", false);
-    const made = document.createElement("template");
-    const before = items().length;
-    made.innerHTML = await answer.text();
-    list().append(made.content);
-    const next = answer.headers.get("x-more");
-    if (next) link.search = `?${next}`;
-    else link.remove();
+    const before = items().length, made = document.createElement("template");
+    // When verdicts have put the list into another order it comes from its top: what is shown is left out.
+    while (link.isConnected && items().length === before) {
+      const answer = await fetch(`/list${link.search}`);
+      if (!answer.ok) return say("The rest could not be loaded. Try again.", false);
+      made.innerHTML = await answer.text();
+      const shown = new Set(items().map((one) => one.dataset.index));
+      list().append(...Array.from(made.content.children).filter((one) => !shown.has(one.dataset.index)));
+      const next = answer.headers.get("x-more");
+      if (next) link.search = `?${next}`;
+      else link.remove();
+    }
     focusItem(items()[before]);
   }
 
