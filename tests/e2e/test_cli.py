@@ -59,6 +59,15 @@ COMMANDS = {
 }
 
 
+@pytest.fixture
+def ctrl_c():
+    """Has its meaning back after the test: a command that was interrupted gives it up."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
 def test_an_interrupted_command_says_so_in_a_line(words, monkeypatch, command):
     def interrupted(*_, **__):
@@ -85,6 +94,33 @@ def test_ctrl_c_ends_training_and_leaves_nothing_half_written(tmp_path):
     assert (process.returncode, out) == (130, "")
     assert err == "icelens: interrupted; the same command goes on from its last checkpoint\n"
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["recipe.json"]
+
+
+AGAIN_AT_THE_END = """
+import atexit, os, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+atexit.register(os.kill, os.getpid(), signal.SIGINT)
+from icelens.cli import launch, main
+launch.speaks = lambda: os.kill(os.getpid(), signal.SIGINT)
+main()
+"""
+
+
+def test_ctrl_c_again_after_the_end_was_told_adds_no_traceback():
+    command = [sys.executable, "-c", AGAIN_AT_THE_END, "data", "ls"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert answer.stderr == "icelens: interrupted; the same command goes on where it was\n"
+    assert answer.returncode == -signal.SIGINT  # which a shell gives as 130
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "latin-1", "ascii"])
+def test_what_standard_output_has_no_character_for_does_not_end_the_command(encoding):
+    code = "from icelens import cli; cli.app = lambda: print('given → guess'); cli.main()"
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment
+    )
+    assert (answer.returncode, answer.stdout, answer.stderr) == (0, "given ? guess\n", "")
 
 
 def test_help_answers_at_once_and_without_torch():

@@ -83,6 +83,11 @@ def test_a_recipe_can_be_copied_but_not_over_another(folder):
         (["run", "table2-cola"], "CoLA needs an encoder: a folder, or its name on the hub (--encoder)"),
         (["show", "table1"], "no finished trial of table1"),
         (["show", "tabel1"], "unknown experiment 'tabel1'; did you mean 'table1'?"),
+        (["cp", "table1-mnist", "figs"], "figs: a recipe is run from a file named .toml; give figs.toml"),
+        (
+            ["choose", "table2-cola", "--encoder", "x", "--held-out", "0"],
+            "held_out must lie in (0, 1), got 0.0",
+        ),
         (["figures", "ridgeline"], "unknown figure 'ridgeline'; did you mean 'ridgelines'?"),
     ],
 )
@@ -91,6 +96,17 @@ def test_misuse_is_one_clear_line(folder, words, message):
     assert answer.startswith("icelens: ")
     assert message in answer
     assert answer.count("\n") == 1
+    assert [path.name for path in folder.iterdir()] == ["digits.toml"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["run", "digits.toml", "--trials", "-1"], ["choose", "table2-cola", "--encoder=x", "--trials=0"]],
+)
+def test_counts_that_make_no_sense_are_refused(command, words):
+    code, out, err = command("reproduce", *words)
+    assert (code, out) == (2, "")
+    assert "Invalid value for '--trials'" in err
 
 
 def test_a_method_that_is_not_known_is_told_too(folder, command):

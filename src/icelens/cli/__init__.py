@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import sys
 import traceback
 from typing import Annotated
@@ -75,9 +77,12 @@ def main() -> None:
     # Waiting threads of torch's OpenMP spin by default: two runs at once on the same cores then take
     # a hundred times as long. It is read when torch loads, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    _write_what_can_be_written()
     try:
         app()
     except Interrupted as told:
+        # All work is ended. Another Ctrl-C ends Python's own tidying too, at once and without a traceback.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         _leave(str(told), 130)
     except IcelensError as error:
         _leave(str(error), 1 if isinstance(error, TrainingError | DownloadError) else 2)
@@ -86,6 +91,13 @@ def main() -> None:
         _leave(f"{place}{error.strerror or error}", 1)
     except Exception as error:
         _leave(f"{type(error).__name__}: {error} (icelens --debug … shows where)", 1)
+
+
+def _write_what_can_be_written() -> None:
+    """Let a character that standard output has none for become a "?", where it would end the command."""
+    # Other ways than "strict" are someone's choice, or let names of files through as they are.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _leave(message: str, code: int) -> None:

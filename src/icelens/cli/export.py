@@ -30,8 +30,12 @@ def export(
     ] = None,
     data: Data = None,
     device: Annotated[
-        str, typer.Option(help="cartography, aum: where to train: cpu, cuda, cuda:1, or auto.")
-    ] = "auto",
+        str | None,
+        typer.Option(
+            help="cartography, aum: where to train: cpu, cuda, cuda:1, or auto, as where left out.",
+            show_default=False,
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what lies at --out.")] = False,
 ) -> None:
     """Write an audit, with the verdicts of its review so far, for another tool.

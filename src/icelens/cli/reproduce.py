@@ -32,7 +32,9 @@ Names = Annotated[
 Root = Annotated[Path, typer.Option("--root", help="The folder that holds the data sets.")]
 Results = Annotated[Path, typer.Option("--results", help="The folder of finished trials, one JSON each.")]
 Workers = Annotated[int, typer.Option("--workers", help="Trials at once, each in a process of its own.")]
-Trials = Annotated[int, typer.Option("--trials", help="How many seeds; 0 is as many as the recipe says.")]
+Trials = Annotated[
+    int, typer.Option("--trials", min=0, help="How many seeds; 0 is as many as the recipe says.")
+]
 Encoder = Annotated[
     str,
     typer.Option("--encoder", help="For text: a folder with a pretrained encoder, or its name on the hub."),
@@ -66,6 +68,8 @@ def cp(
 
     source = recipe_path(name)
     to = to or Path(source.name)
+    if to.suffix != ".toml":
+        raise InputError(f"{to}: a recipe is run from a file named .toml; give {to}.toml")
     if to.exists():
         raise InputError(f"{to} is there already; give another name")
     to.write_text(source.read_text(encoding="utf-8"), encoding="utf-8")
@@ -151,7 +155,7 @@ def choose(
     results: Results = Path("results"),
     device: Device = "auto",
     workers: Workers = 1,
-    trials: Annotated[int, typer.Option("--trials", help="How many seeds of each candidate.")] = 5,
+    trials: Annotated[int, typer.Option("--trials", min=1, help="How many seeds of each candidate.")] = 5,
     step_sizes: Annotated[
         list[float] | None,
         typer.Option(

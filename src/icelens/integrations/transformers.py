@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from copy import copy
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import Trainer
+from transformers import Trainer, TrainingArguments
 
 from icelens.data import Indexed
 from icelens.errors import InputError
@@ -213,15 +214,15 @@ class ICETrainer(Trainer):
 
     def _guesses(self, rows: Any) -> tuple[Tensor, Tensor]:
         """The class that the model says and the probability of the given label, of all rows."""
-        kept = self.preprocess_logits_for_metrics, self.compute_metrics
+        kept = self.preprocess_logits_for_metrics, self.compute_metrics, self.args
         # Reduced batch by batch, since all logits of a large set with many classes would not fit.
         self.preprocess_logits_for_metrics, self.compute_metrics = guess_and_p_label, None
-        self._in_order = True
+        self.args, self._in_order = _for_all_rows(self.args), True
         try:
             loader = self.get_test_dataloader(self._indexed(rows))
             said = self.evaluation_loop(loader, description="Training set", prediction_loss_only=False)
         finally:
-            self.preprocess_logits_for_metrics, self.compute_metrics = kept
+            self.preprocess_logits_for_metrics, self.compute_metrics, self.args = kept
             self._in_order = False
         found = torch.as_tensor(said.predictions)
         return found[:, 0].long(), found[:, 1]
@@ -229,6 +230,13 @@ class ICETrainer(Trainer):
     def _get_eval_sampler(self, *args: Any, **kwargs: Any) -> Any:
         # Grouped by length, rows would come back in another order than they stand in.
         return None if self._in_order else super()._get_eval_sampler(*args, **kwargs)
+
+
+def _for_all_rows(args: TrainingArguments) -> TrainingArguments:
+    """The same settings, but for those by which rows are left out, or left in their batches."""
+    args = copy(args)
+    args.dataloader_drop_last, args.eval_do_concat_batches, args.batch_eval_metrics = False, True, False
+    return args
 
 
 def _is_table(rows: Any) -> bool:

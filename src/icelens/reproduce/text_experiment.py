@@ -69,6 +69,8 @@ def choose(
     workers: int = 1,
 ) -> list[Choice]:
     """Compare settings of the confidences by scores on held-out training rows, the best first."""
+    if not 0 < held_out < 1:
+        raise InputError(f"held_out must lie in (0, 1), got {held_out}: the dev set is not for choosing by")
     recipes = [
         text_recipe(experiment, "cross_entropy", encoder, held_out=held_out, device=place.device)
         for experiment in experiments

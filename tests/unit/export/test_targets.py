@@ -319,6 +319,6 @@ def test_every_target_is_written_and_replaced_when_asked(audit, tmp_path):
     for name, target in TARGETS.items():
         out = tmp_path / f"{name}{target.suffixes[0] if target.suffixes else ''}"
         for force in (False, True):
-            assert export_audit(run, name, out, device="cpu", force=force)
+            assert export_audit(run, name, out, device="cpu" if target.trains else None, force=force)
         assert out.is_dir() == (not target.suffixes)
         shutil.rmtree(out) if out.is_dir() else out.unlink()

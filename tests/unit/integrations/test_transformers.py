@@ -311,6 +311,26 @@ def test_the_training_set_comes_back_with_what_was_learned(tmp_path):
     assert trainer.compute_metrics is metrics
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [{"dataloader_drop_last": True}, {"eval_do_concat_batches": False}, {"batch_eval_metrics": True}],
+    ids=str,
+)
+def test_all_rows_come_back_whatever_evaluation_leaves_out(tmp_path, setting):
+    args = arguments(tmp_path, per_device_eval_batch_size=4, **setting)
+    trainer = ICETrainer(
+        text_model(), args, train_dataset=table_of_texts(),
+        compute_metrics=lambda predictions, compute_result=None: {},
+    )  # fmt: skip
+    found = trainer.dataset_with_confidence()
+    usual = ICETrainer(text_model(), arguments(tmp_path), train_dataset=table_of_texts())
+    expected = usual.dataset_with_confidence()
+    assert found["guess"][:] == expected["guess"][:]
+    assert found["p_label"][:] == pytest.approx(expected["p_label"][:])
+    assert trainer.args is args
+    assert all(getattr(args, name) == value for name, value in setting.items())
+
+
 INPUTS = ("input_ids", "attention_mask")
 
 

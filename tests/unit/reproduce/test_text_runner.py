@@ -179,6 +179,14 @@ def test_a_candidate_counts_by_the_mean_over_seeds_then_tasks():
     assert found[1].mean == pytest.approx(60)
 
 
+@pytest.mark.parametrize("held_out", [0.0, 1.0, -0.1, float("nan")])
+def test_settings_are_not_chosen_by_the_dev_set(tmp_path, encoder, held_out):
+    place = Place(tmp_path, tmp_path / "out", tmp_path, "cpu")
+    grid = {"step_sizes": [4.0], "starts": [0.0], "rises": [1.0]}
+    with pytest.raises(InputError, match=r"held_out must lie in \(0, 1\), got .*dev set"):
+        choose([tiny("wnli")], place, encoder, **grid, held_out=held_out, trials=1)
+
+
 def test_settings_are_chosen_by_held_out_rows_of_the_experiments(tmp_path, encoder):
     write_task(tmp_path, "wnli", train=60)
     place = Place(tmp_path, tmp_path / "out", tmp_path, "cpu")
