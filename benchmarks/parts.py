@@ -51,19 +51,6 @@ def unmixed(*_: Any) -> float:
     return 1.0
 
 
-def no_harder(classes: int) -> float:
-    return 1.0
-
-
-def by_chance(classes: int) -> float:
-    """5.4 with two classes, 4.05 with three: by the share 1 − 1/K that is not there by chance."""
-    return 0.9 * classes / (classes - 1)
-
-
-def by_eight(classes: int) -> float:
-    return 8 / 3
-
-
 PARTS: dict[str, dict[str, Part]] = {
     "ice_held": {
         "ICE-HELD": Part("ice_held"),
@@ -77,11 +64,9 @@ PARTS: dict[str, dict[str, Part]] = {
         "waits by doubted labels": Part("ice_held", held.HeldLoss, waiting.DOUBTED),
         "waits by doubted labels, steeper": Part("ice_held", held.HeldLoss, waiting.DOUBTED_STEEPER),
         "waits by doubted labels, for good": Part("ice_held", held.HeldLoss, waiting.DOUBTED_FOR_GOOD),
-        "holds few classes no harder": Part("ice_held", instead={"_harder": no_harder}, only=FEW_CLASSES),
-        "holds few classes by their chance": Part(
-            "ice_held", instead={"_harder": by_chance}, only=FEW_CLASSES
-        ),
-        "holds two classes by 8": Part("ice_held", instead={"_harder": by_eight}, only=TWO_CLASSES),
+        "holds few classes no harder": Part("ice_held", instead={"_CHANCE": 0.0}, only=FEW_CLASSES),
+        "holds two classes by 8": Part("ice_held", instead={"_CHANCE": 4 / 3}, only=TWO_CLASSES),
+        "holds two classes by 11": Part("ice_held", instead={"_CHANCE": 11 / 6}, only=TWO_CLASSES),
         "holds firm beliefs no harder": Part("ice_held", instead={"_FIRMER": 0.0}),
         "never lets go": Part("ice_held", settings={"doubt": 1e-9}),
         "does not wait, never lets go": Part("ice_held", settings={"doubt": 0.0}),

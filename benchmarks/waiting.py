@@ -88,7 +88,7 @@ def _weigher(power: int, slack: float, *, lasting: bool) -> Callable[[Any, Tenso
     def weight(loss: Any, v: Tensor, share: Tensor) -> Tensor:
         classes = len(loss.stayed)
         many = max(1.0, math.log10(classes))
-        hold = loss.hold * max(many, held._harder(classes))
+        hold = loss.hold * max(many, held._CHANCE * classes / (classes - 1))
         everyone = (loss.contradicted / loss.doubt).clamp(max=1) ** held._STEEP
         settled = (slack * loss.settled / loss.steady.clamp_min(1e-6)).clamp(max=1) ** (power * many)
         if lasting and loss.training:

@@ -221,17 +221,11 @@ def _(problem: Problem, state: Any, step_size: float, start: float, label_smooth
     return ice(problem, start, label_smoothing, visit)
 
 
-def needed(classes: int) -> float:
-    """The hold that keeps a belief of 0.55 against the label, the rest of it being evenly spread."""
-    lead = 0.55 - 0.45 / (classes - 1)
-    return (1 + lead) / lead
-
-
 @reference("ice_held")
 def _(problem: Problem, state: Any, **settings: float) -> Step:
     """The docstrings of ChannelLoss and HeldLoss."""
     n, k, decay = problem.examples, problem.classes, settings["decay"]
-    strongest = settings["hold"] * max(needed(k) / needed(10), math.log10(k))
+    strongest = settings["hold"] * max(0.9 / (1 - 1 / k), math.log10(k))
     v, leader, share = [math.log(9)] * n, [0] * n, [0.0] * n
     flipped = [[0.0 if a == b else 0.1 / (k - 1) / k for b in range(k)] for a in range(k)]
     stayed = [0.9 / k] * k

@@ -27,7 +27,7 @@ def visits(classes, count, seed=0):
 
 def test_with_two_classes_it_is_elr_with_its_whole_table():
     labels, batches = visits(2, 8)
-    held, elr = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2, strength=11.0)
+    held, elr = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2, strength=5.4)
     index = torch.arange(N)
     for logits in batches:
         ours, theirs = logits.clone().requires_grad_(), logits.clone().requires_grad_()
@@ -121,12 +121,12 @@ def test_the_second_term_pulls_with_what_was_believed_held_fixed():
     t = held._recalled(p.detach().clamp(1e-4, 1 - 1e-4), held._notes(index))
     # d log(1 − ⟨t, p⟩) / dz = −p ∘ (t − ⟨t, p⟩) / (1 − ⟨t, p⟩)
     inner = (t * p).sum(1, keepdim=True)
-    wanted = p - F.one_hot(labels, classes) - 23 / 7 * p * (t - inner) / (1 - inner)
+    wanted = p - F.one_hot(labels, classes) - 3.375 * p * (t - inner) / (1 - inner)
     held.eval()(logits, labels, index).backward()
     torch.testing.assert_close(logits.grad, wanted.detach(), atol=1e-9, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("classes", "weight"), [(2, 11.0), (3, 53 / 13), (10, 3.0), (100, 6.0)])
+@pytest.mark.parametrize(("classes", "weight"), [(2, 5.4), (3, 4.05), (10, 3.0), (100, 6.0)])
 def test_few_and_many_classes_are_held_harder_than_ten(classes, weight):
     held = HeldLoss(1, classes, doubt=0.0)
     assert held._weight(held.table.v.float(), held.share).item() == pytest.approx(weight)
@@ -134,23 +134,6 @@ def test_few_and_many_classes_are_held_harder_than_ten(classes, weight):
     held.steady.fill_(0.6)
     held.settled.fill_(0.6)
     assert held._weight(held.table.v.float(), held.share).item() == pytest.approx(weight)
-
-
-@pytest.mark.parametrize("classes", [2, 3, 5, 10])
-def test_a_belief_of_055_outlasts_the_label_however_many_classes(classes):
-    """A model as sure of a class as it used to be, the rest evenly spread; the label is another one."""
-    ways = []
-    for share in (0.54, 0.56):
-        held = HeldLoss(1, classes, doubt=0.0)
-        held.leader.fill_(0)
-        held.share.fill_(share)
-        held.rows_seen += 100  # of many visits, so that t sums to one
-        held.examples_seen += 1
-        p = torch.full((1, classes), (1 - share) / (classes - 1)).index_fill(1, torch.tensor([0]), share)
-        logits = p.log().requires_grad_()
-        held.eval()(logits, torch.tensor([1]), torch.tensor([0])).backward()
-        ways.append(-logits.grad[0, 0].sign().item())
-    assert ways == [-1, 1]
 
 
 def test_data_without_doubt_is_left_to_cross_entropy_but_for_what_it_contradicts():
@@ -244,7 +227,7 @@ def test_a_first_visit_in_a_later_epoch_knows_of_no_belief():
 
 def test_rows_that_are_held_out_do_not_count_as_visited():
     labels, batches = visits(2, 6)
-    held, elr, some = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2, strength=11.0), torch.arange(0, N, 2)
+    held, elr, some = HeldLoss(N, 2, doubt=0.0), ELRLoss(N, 2, strength=5.4), torch.arange(0, N, 2)
     for logits in batches:
         loss = held(logits[some].clone().requires_grad_(), labels[some], some)
         wanted = elr(logits[some].clone().requires_grad_(), labels[some], some)

@@ -21,9 +21,7 @@ _SURE = 1e-6  # the support of a label stays so far from 0 and 1; nearer to 1 fl
 _STEEP = 8  # nearly switches, since flips are learned while a hold comes or goes by and by
 _VISITS = 2.0  # of every example, over which the share of beliefs that last is averaged
 _SLACK = 1.03  # how far above its average that share may be and still count as settled
-_KEPT = (
-    0.55  # a belief from which on a hold of 3 outweighs the label with ten classes, and `_harder` with fewer
-)
+_CHANCE = 0.9  # (K − 1) / K of ten classes, which so have the hold as it is given
 _FIRMER = 2.0  # what is added to a hold of 1 for a firm belief where all labels are contradicted
 _LASTING = 0.02  # of the confidence at least, what is read from all visits
 _MOSTLY = 0.5  # the same where all labels are contradicted
@@ -79,8 +77,8 @@ class HeldLoss(ChannelLoss):
     the model says what it believed before, and d, of the labels that are not what is believed. With s̄ the
     average of s over two visits of every example or so, and k = max(1, log10 K), the weight is
     w = h · min[1, 1.03 s̄ / s]^(8k) · (1 + 2 (d t_m)⁴) · [g + (1 − g)·(1 − C)], g = min[1, d / doubt]⁸.
-    h is `hold` with ten classes, hold · k with more, and with fewer so much that the same beliefs outlast the
-    label, those of 0.55 and more: 11/3 as much with two. Of ⟨t, p⟩ a share of 1/K is there by chance.
+    h is `hold` with ten classes, and hold · max(k, 0.9 K / (K − 1)) else, 1.8 times as much with two: of
+    ⟨t, p⟩ a share of 1/K is there by chance, and a belief of 0.6 in one of two classes hardly holds.
     A model that is held to beliefs that still change cannot learn better ones, so the hold waits until s
     hardly grows. Where most labels are contradicted, firm beliefs, those with a large share t_m of the
     leading class before this visit, are held harder: so many wrong labels would outweigh them. And where few
@@ -268,7 +266,7 @@ class HeldLoss(ChannelLoss):
         """w of examples with these confidence logits and shares of the leading class."""
         classes = len(self.stayed)
         many = max(1.0, math.log10(classes))
-        hold = self.hold * max(many, _harder(classes))
+        hold = self.hold * max(many, _CHANCE * classes / (classes - 1))
         if not self.doubt:
             return torch.full_like(v, hold)
         everyone = (self.contradicted / self.doubt).clamp(max=1) ** _STEEP
@@ -321,11 +319,6 @@ class HeldLoss(ChannelLoss):
         self.table.add(batch.rows, self.step_size * (r - confidence), batch.usable)
         counted = batch.usable / (kept * t_y + (1 - kept) * by_flip + 1e-12)
         self._count(labels, kept * t_y * counted, ((1 - kept) * counted)[:, None] * from_class)
-
-
-def _harder(classes: int) -> float:
-    """How many times as hard as ten classes fewer are held, so that a belief of 0.55 outlasts the label."""
-    return (1 + (classes - 1) / (_KEPT * classes - 1)) / 3
 
 
 def _once(packed: Tensor) -> Tensor:
