@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,10 @@ OFF_BY = 0.12
 def estimate_errors(
     trust: NDArray[np.float64], evidence: Evidence, labels: NDArray[np.int64], seed: int
 ) -> Estimate:
-    """The number of wrong labels: expected by trust, with what resampling and the model itself leave open.
+    """The number of wrong labels: expected by trust, with what stays open of it.
+
+    That is what other rows would have said, how far such a count is off by itself, and, where few errors and
+    many explain the labels about as well, how far these lie apart.
 
     Args:
         trust: (N,), of all examples.
@@ -33,11 +37,14 @@ def estimate_errors(
         labels: (N,), as given.
         seed: of the resampling.
     """
-    errors = float((1 - trust).sum())
-    drawn = 0.0 if evidence.held else _drawn(evidence, labels[evidence.rows], seed) * len(trust)
-    reach = NORMAL_90 * float(np.hypot(drawn, OFF_BY * errors))
+    errors, count = float((1 - trust).sum()), len(trust)
+    drawn = 0.0 if evidence.held else _drawn(evidence, labels[evidence.rows], seed) * count
+    reach = NORMAL_90 * math.hypot(drawn, OFF_BY * errors)
+    fewest, most = (count * share for share in evidence.span)
+    low = errors - math.hypot(reach, max(0.0, errors - fewest))
     # Less than one error is nothing that anyone can rule out.
-    return Estimate(errors, max(0.0, errors - reach), min(float(len(trust)), errors + max(reach, 1.0)))
+    high = errors + max(1.0, math.hypot(reach, max(0.0, most - errors)))
+    return Estimate(errors, max(0.0, low), min(float(count), high))
 
 
 def _drawn(evidence: Evidence, given: NDArray[np.int64], seed: int) -> float:

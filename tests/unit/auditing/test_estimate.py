@@ -53,6 +53,18 @@ def test_the_interval_holds_the_estimate_and_stays_within_the_data(rows, rate):
     assert found.high - found.errors >= min(1, rows - found.errors) - 1e-9
 
 
+def test_the_interval_holds_all_that_explains_the_labels_about_as_well():
+    """Where a network learns little, a fifth of wrong labels may explain them as well as a fiftieth."""
+    evidence, labels = honest(3000)
+    sure = estimate_errors(evidence.right, evidence, labels, seed=0)
+    found = estimate_errors(evidence.right, replace(evidence, span=(0.02, 0.4)), labels, seed=0)
+    assert found.errors == sure.errors
+    assert found.low < 0.02 * 3000 < 0.4 * 3000 < found.high
+    assert found.low > 0.0
+    agreed = replace(evidence, span=(found.errors / 3000, found.errors / 3000))
+    assert estimate_errors(evidence.right, agreed, labels, seed=0).high == pytest.approx(sure.high, rel=0.02)
+
+
 def test_the_estimate_is_near_the_truth_and_its_interval_holds_it():
     evidence, labels = honest(3000)
     wrong = (labels != np.arange(3000) % 3).sum()

@@ -125,7 +125,7 @@ def next_step(audit: Audit) -> str:
     if not len(audit.budgets):
         return f"{look}. {after}"
     (found,) = expected(audit, [first])
-    them = f"the first {first}" if issues > first else f"the {first}"
+    them = f"the first {first}" if issues > first else f"the {first} listed"
     return f"{look}: {_part(found, first)} of {them} should really be wrong. {after}"
 
 
