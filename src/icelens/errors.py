@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 
 class IcelensError(Exception):
@@ -34,16 +34,18 @@ class TrainingError(IcelensError, RuntimeError):
     """A run that cannot go on, or a loss used in a way that would give wrong numbers."""
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> InputError:
+def unknown(what: str, name: str, known: Iterable[str], *, elsewhere: Mapping[str, str] = {}) -> InputError:
     """The error for a name that is in none of the registries, with the nearest name that is.
 
-    Of names that begin with it that is the first, as the registry has them.
+    Of names that begin with it that is the first, as the registry has them; `elsewhere` holds what other
+    tools call some of them.
 
     >>> print(unknown("loss", "ise_linear", ["ice_linear", "cce"]))
     unknown loss 'ise_linear'; did you mean 'ice_linear'?
     """
     options = list(known)
-    near = [option for option in options if option.startswith(name)] if name else []
+    near = [elsewhere[name]] if name in elsewhere else []
+    near = near or [option for option in options if option.startswith(name) and name]
     near = near or difflib.get_close_matches(name, sorted(options), n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(sorted(options))}"
     return InputError(f"unknown {what} '{name}'; {hint}")

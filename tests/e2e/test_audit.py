@@ -150,6 +150,18 @@ def test_ctrl_c_is_one_line_and_the_same_command_goes_on(tmp_path, command, monk
     assert names(tmp_path / "digits-audit") == FILES
 
 
+def test_ctrl_c_before_a_run_is_finished_says_that_all_starts_again(tmp_path):
+    small_digits(tmp_path / "digits.npz")
+    process = start("audit", "digits.npz", cwd=tmp_path)
+    while process.poll() is None and not (tmp_path / "digits-audit/recipe.json").exists():
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate()
+    assert process.returncode == 130
+    assert not (tmp_path / "digits-audit/stages/whole.npz").exists()
+    assert err.splitlines()[-1] == "icelens: interrupted; no run was finished, the same command starts again"
+
+
 def test_json_budget_out_and_seed(tmp_path, command):
     write_jsonl(tmp_path / "reviews.jsonl", review_columns())
     words = ("audit", "reviews.jsonl", "--label", "mood", "--out", "here/there", "--seed", 5)

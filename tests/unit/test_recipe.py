@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from icelens.errors import FileError, InputError, MissingFileError
-from icelens.train import SETTINGS, Recipe, make_recipe, read_recipe
+from icelens.train import SETTINGS, Recipe, make_recipe, read_recipe, recipe
 
 
 def test_every_setting_says_what_it_means():
@@ -23,6 +23,8 @@ def test_a_file_then_overrides(tmp_path):
     ("override", "message"),
     [
         ("los=gce", "unknown setting 'los'; did you mean 'loss'?"),
+        ("lr=0.1", "unknown setting 'lr'; did you mean 'learning_rate'?"),
+        ("wd=0", "unknown setting 'wd'; did you mean 'weight_decay'?"),
         ("noise_rate=1.2", r"noise_rate must lie in \[0, 1\), got 1.2"),
         ("validation=1.0", r"validation must lie in \[0, 1\), got 1.0"),
         ("seed=1.5", "seed must be a whole number, got 1.5"),
@@ -50,6 +52,11 @@ def test_one_clear_line_for_a_bad_override(override, message):
     with pytest.raises(InputError, match=message) as caught:
         read_recipe(overrides=[override])
     assert "\n" not in str(caught.value)
+
+
+def test_names_of_other_tools_lead_to_settings_that_are_there():
+    assert set(recipe._ELSEWHERE.values()) <= set(SETTINGS)
+    assert not set(recipe._ELSEWHERE) & set(SETTINGS)
 
 
 def test_errors_name_the_file(tmp_path):

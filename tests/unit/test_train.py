@@ -254,6 +254,14 @@ def test_a_device_that_is_not_there_is_refused():
         choose_device("gpu")
 
 
+@pytest.mark.parametrize("name", ["cuda", "cuda:1"])
+def test_a_gpu_where_there_is_none_is_refused_in_plain_words(name, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(InputError) as caught:
+        choose_device(name)
+    assert str(caught.value) == f"device '{name}' cannot be used here: torch finds no GPU; take cpu, or auto"
+
+
 def test_bfloat16_and_channels_last_train_too(tmp_path):
     recipe = dataclasses.replace(
         SHORT,

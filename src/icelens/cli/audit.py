@@ -12,6 +12,7 @@ import typer
 
 from icelens.cli import launch
 from icelens.cli.arguments import Device
+from icelens.cli.interrupted import starting_again
 from icelens.counts import counted
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def audit(
         drop_unlabelled=drop_unlabelled, keep_rare=keep_rare, skip_broken=skip_broken,
     )  # fmt: skip
     folder = out or Path(f"{_stem(path)}-audit")
-    with launch.all_processes(PATIENCE), _telling(folder):
+    with starting_again(unless=lambda: _is_begun(folder)), launch.all_processes(PATIENCE), _telling(folder):
         data = source.read()
         for line in data.said if launch.speaks() else ():
             typer.echo(line, err=True)
@@ -127,6 +128,11 @@ def _telling(folder: Path) -> Iterator[None]:
         if error.errno and not error.filename:  # a full disk is told without a name
             error.filename = str(folder)
         raise
+
+
+def _is_begun(folder: Path) -> bool:
+    """Whether a run of the audit was finished, or all of it; asked while torch may be half loaded."""
+    return (folder / "audit.json").exists() or any((folder / "stages").glob("[!.]*.npz"))
 
 
 def _stem(path: Path) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from icelens.cli.listed import Listed
@@ -17,6 +19,21 @@ GOES_ON = {
 
 class Interrupted(Exception):
     """Ctrl-C while a command ran; says what the same command would do."""
+
+
+@contextmanager
+def starting_again(unless: Callable[[], bool]) -> Iterator[None]:
+    """Tell whoever interrupts what is inside that the same command starts again.
+
+    Args:
+        unless: whether something is kept that it goes on from, which is then told as of any command.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        if unless():
+            raise
+        raise Interrupted("interrupted; no run was finished, the same command starts again") from None
 
 
 class Commands(Listed):

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from xml.sax.saxutils import quoteattr
 
 from icelens.auditing.source import found_source
-from icelens.counts import counted
+from icelens.counts import counted, one_or_more
 from icelens.errors import InputError
 from icelens.export.images import image_uri
 from icelens.export.reviewed import Reviewed
@@ -25,13 +25,17 @@ _UNWRITABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 def write_labelstudio(reviewed: Reviewed, part: Path, out: Path, first: int | None = None) -> str:
     """Tasks as JSON, the least trusted first, and the labeling interface beside them.
 
+    An example with a verdict is no task: people have looked at it, and an answer to its task would
+    overrule them.
+
     Args:
         reviewed: the audit.
         part: where to write the tasks to.
         out: what they will be called; the interface is named after it.
         first: how many; the issues of the audit where left out.
     """
-    ranked = reviewed.examples.sort_values("trust", kind="stable")
+    is_judged = reviewed.examples["verdict"].notna()
+    ranked = reviewed.examples[~is_judged].sort_values("trust", kind="stable")
     chosen = ranked[ranked["is_issue"]] if first is None else ranked.head(first)
     records: Any = chosen.to_dict("records")
     tasks = [task(reviewed, example) for example in records]
@@ -39,7 +43,13 @@ def write_labelstudio(reviewed: Reviewed, part: Path, out: Path, first: int | No
     interface = out.with_suffix(".xml")
     with replacing(interface) as file:
         file.write_text(labeling_interface(reviewed), encoding="utf-8")
-    return f"{counted(len(tasks), 'task')}; paste {interface} into the project's labeling interface"
+    told = f"{counted(len(tasks), 'task')}{_left_out(int(is_judged.sum()))}"
+    return f"{told}; paste {interface} into the project's labeling interface"
+
+
+def _left_out(judged: int) -> str:
+    have = one_or_more(judged, "has", "have")
+    return f" without {counted(judged, 'example')} that {have} a verdict" if judged else ""
 
 
 def labeling_interface(reviewed: Reviewed) -> str:

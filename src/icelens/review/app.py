@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -66,27 +66,29 @@ class Review:
     async def example(self, request: Request) -> Response:
         """One example."""
         index, asked = number_of(request.path_params["index"], self._end), self._asked(request)
-        is_part = "part" in request.query_params
-        return await self.desk.read(lambda store: self._single(store, asked, index, is_part))
+        is_part, trail = "part" in request.query_params, self._trail(request.query_params)
+        return await self.desk.read(lambda store: self._single(store, asked, index, trail, is_part=is_part))
 
     async def next(self, request: Request) -> Response:
         """The next example, or a page that says that none is left."""
         given, asked = request.query_params, self._asked(request)
-        here, order = self._number(request, "from"), self._order(request)
-        seen, judged = (numbers_of(given.get(name, ""), self._end) for name in ("seen", "judged"))
+        here, order, trail = self._number(request, "from"), self._order(request), self._trail(given)
+        passed = {name: numbers_of(numbers, self._end) for name, numbers in trail.items()}
 
         def work(store: Store) -> Response:
-            found = pages.following(store, asked, here, order=order, seen=seen, judged=judged)
+            found = pages.following(store, asked, here, order=order, **passed)
             if "part" in given or found is None:
-                return self._single(store, asked, found.index if found else None, "part" in given)
-            query = f"?{asked.query}" if asked.query else ""
-            return RedirectResponse(f"/example/{found.index}{query}", 303)
+                index = found.index if found else None
+                return self._single(store, asked, index, trail, is_part="part" in given)
+            return RedirectResponse(_address(f"/example/{found.index}", asked, trail), 303)
 
         return await self.desk.read(work)
 
-    def _single(self, store: Store, asked: Asked, index: int | None, is_part: bool) -> Response:
+    def _single(
+        self, store: Store, asked: Asked, index: int | None, trail: dict[str, str], *, is_part: bool
+    ) -> Response:
         example = None if index is None else store.example(index)
-        context = pages.single(self.desk, store, asked, example)
+        context = pages.single(self.desk, store, asked, example, trail)
         if is_part:
             return HTMLResponse(pages.render("suspect.html" if example else "done.html", context))
         return HTMLResponse(pages.render("single.html", {**context, "progress": self.teller.told(store)}))
@@ -131,7 +133,7 @@ class Review:
         index = number_of(fields.get("index", ""), self._end)
         if index is None:
             raise IndexRangeError("a verdict needs the index of its example")
-        filters = asked_of(_pairs(fields.get("filters", "")), self.desk.store.classes).query
+        back = self._behind(index, fields)
 
         def work(store: Store) -> Told:
             example = store.example(index)
@@ -143,7 +145,6 @@ class Review:
 
         told = await self.desk.write(work)
         self.teacher.learn()
-        back = "/" if fields.get("back") == "list" else f"/next?from={index}&seen={index}&{filters}"
         return self._answer(request, told, back)
 
     async def undo(self, request: Request) -> Response:
@@ -179,7 +180,17 @@ class Review:
         wants_json = "application/json" in request.headers.get("accept", "")
         return JSONResponse(told) if wants_json else RedirectResponse(back, 303)
 
-    # What addresses hold
+    # What addresses and forms hold
+
+    def _behind(self, index: int, fields: dict[str, str]) -> str:
+        """Where a form goes on that the page's script did not send; it is told what the script would tell."""
+        if fields.get("back") == "list":
+            return "/"
+        asked = asked_of(_pairs(fields.get("filters", "")), self.desk.store.classes)
+        order = _order_of(fields.get("order", ""))
+        trail = {name: pages.added(numbers, index) for name, numbers in self._trail(fields).items()}
+        here = {"from": str(index), "order": "" if order is None else str(order)}
+        return _address("/next", asked, {**here, **trail})
 
     @property
     def _end(self) -> int:
@@ -193,8 +204,26 @@ class Review:
 
     @staticmethod
     def _order(request: Request) -> int | None:
-        """The order of the list that a page was made with."""
-        return number_of(request.query_params.get("order", ""), 10**9)
+        return _order_of(request.query_params.get("order", ""))
+
+    def _trail(self, given: Mapping[str, str]) -> dict[str, str]:
+        """What was seen and what was judged before, the newest last, as numbers between commas."""
+        trail = {name: given.get(name, "") for name in ("seen", "judged")}
+        for numbers in trail.values():
+            numbers_of(numbers, self._end)  # raises where they are none
+        return trail
+
+
+def _order_of(text: str) -> int | None:
+    """The order of the list that a page was made with."""
+    return number_of(text, 10**9)
+
+
+def _address(path: str, asked: Asked, told: Mapping[str, str]) -> str:
+    """Where the page with these filters is, with what else it is told."""
+    known = urlencode({name: value for name, value in told.items() if value}, safe=",")
+    query = "&".join(part for part in (known, asked.query) if part)
+    return f"{path}?{query}" if query else path
 
 
 def _pairs(text: str) -> dict[str, str]:

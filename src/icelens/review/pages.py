@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -18,6 +19,7 @@ from icelens.review.records import Example
 from icelens.review.store import Store
 
 PAGE = 60  # examples of a list
+TRAIL = 100  # examples that a page without the script remembers; the script remembers as many
 SEARCHED = {"image": "id or file", "text": "words of a text, or an id", "table": "categories, or an id"}
 
 
@@ -103,8 +105,18 @@ def list_part(
     }
 
 
-def single(desk: Desk, store: Store, asked: Asked, example: Example | None) -> dict[str, Any]:
-    """What is shown of one example, beside its nearest trusted ones; None where none is left."""
+def single(
+    desk: Desk, store: Store, asked: Asked, example: Example | None, trail: Mapping[str, str]
+) -> dict[str, Any]:
+    """What is shown of one example, beside its nearest trusted ones; None where none is left.
+
+    Args:
+        desk: of the review.
+        store: of the review.
+        asked: which examples.
+        example: the one that is shown.
+        trail: what was `seen` and `judged` before it, as numbers between commas.
+    """
     context = {**_common(desk, store, asked), "view": "single", "order": store.order_version, "item": None}
     if example is None:
         return context
@@ -113,8 +125,18 @@ def single(desk: Desk, store: Store, asked: Asked, example: Example | None) -> d
         "guess": _near(desk, store, example.near_guess),
     }
     item = shown.item(example, desk.codes, desk.run, whole=True)
-    return {**context, "item": item, "near": near,
+    return {**context, **trail, "seen": added(trail["seen"], example.index), "item": item, "near": near,
             "classes": shown.class_rows(example, store.classes, desk.codes)}  # fmt: skip
+
+
+def added(numbers: str, index: int) -> str:
+    """Numbers between commas and one more; the oldest are forgotten.
+
+    >>> added("4,7,2", 7)
+    '4,2,7'
+    """
+    before = [one for one in numbers.split(",") if one not in ("", str(index))]
+    return ",".join([*before, str(index)][-TRAIL:])
 
 
 def _near(desk: Desk, store: Store, rows: tuple[int, ...]) -> list[shown.Item]:

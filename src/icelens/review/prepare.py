@@ -8,6 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 from icelens.auditing.source import no_audit
+from icelens.counts import one_or_more
 from icelens.errors import InputError
 from icelens.processes import process_pool
 from icelens.review.store import NAME
@@ -17,7 +18,8 @@ def needs_server() -> None:
     """Say what to install where the web server is missing."""
     missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"{' and '.join(missing)} is not installed; run pip install 'icelens[review]'")
+        are = one_or_more(len(missing), "is", "are")
+        raise InputError(f"{' and '.join(missing)} {are} not installed; run pip install 'icelens[review]'")
 
 
 def prepare(run: Path, data: Path | None) -> None:

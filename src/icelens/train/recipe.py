@@ -90,6 +90,14 @@ SETTINGS: dict[str, str] = {
     "seed": "Seed of all that is drawn: noise, split, weights, order, augmentation, mixup, dropout.",
 }
 
+# Where no likeness of the letters leads from what other tools call a setting.
+_ELSEWHERE = {
+    "lr": "learning_rate",
+    "wd": "weight_decay",
+    "bs": "batch_size",
+    "steps": "iterations",
+    "ema": "averaging",
+}
 _CHOICES = {
     "confidence_schedule": ("constant", "paper"),
     "optimizer": ("adamw", "adam", "sgd"),
@@ -122,7 +130,7 @@ def make_recipe(settings: Mapping[str, Any], *, where: str = "") -> Recipe:
     types_of = typing.get_type_hints(Recipe)
     for name, value in settings.items():
         if name not in types_of:
-            raise InputError(f"{where}{unknown('setting', name, types_of)}")
+            raise InputError(f"{where}{unknown('setting', name, types_of, elsewhere=_ELSEWHERE)}")
         settings = {**settings, name: _typed(name, value, types_of[name], where)}
     recipe = Recipe(**settings)
     _check(recipe, where)

@@ -69,7 +69,7 @@ def test_a_name_in_the_headline_leaves_the_order_of_the_words_alone():
     [
         (0, "No label stands out as wrong; look at the 20 least trusted examples, or give"),
         (1, "Look at the one suspect"),
-        (50, "Look through the suspects from the top: about 44 of the 50 should really be wrong."),
+        (50, "Look through the suspects from the top: about 44 of the 50 listed should really be wrong."),
         (500, "Look through the suspects from the top: about 87 of the first 100 should really be wrong."),
     ],
 )
@@ -78,7 +78,12 @@ def test_the_next_step_says_what_to_expect(issues, beginning):
 
 
 @pytest.mark.parametrize(
-    ("found", "part"), [(5.8, "nearly all of the 6"), (5.4, "about 5 of the 6"), (0.3, "hardly any of the 6")]
+    ("found", "part"),
+    [
+        (5.8, "nearly all of the 6 listed"),
+        (5.4, "about 5 of the 6 listed"),
+        (0.3, "hardly any of the 6 listed"),
+    ],
 )
 def test_a_part_that_is_rounded_to_all_or_none_is_not_called_a_number(found, part):
     few = audit_with(7.6, 3, 12, examples=60, issues=6, budgets={"n": [6, 60], "errors": [found, 7.6]})

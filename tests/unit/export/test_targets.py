@@ -146,6 +146,23 @@ def test_label_studio_takes_tasks_and_predictions(audit, tmp_path, examples, kin
     assert config.validate_prediction(broken, return_errors=True)
 
 
+@pytest.mark.parametrize("first", [None, 5])
+def test_what_people_judged_is_no_task_for_label_studio(audit, tmp_path, examples, first):
+    run, out = audit("text"), tmp_path / "tasks.json"
+    table = examples(run).sort_values("trust", kind="stable")
+    top = table["index"].tolist()[:4]
+    judge(run, keep=top[:1], drop=top[1:2], unsure=top[2:3], relabel={top[3]: "mixed"})
+    told = export_audit(run, "labelstudio", out, first=first)
+    tasks = [task["data"]["icelens_index"] for task in json.loads(out.read_text(encoding="utf-8"))]
+    left = table[~table["index"].isin(top)]
+    assert tasks == (left[left["is_issue"]] if first is None else left.head(first))["index"].tolist()
+    assert " without 4 examples that have a verdict; paste " in told
+    with Store(run) as store:
+        store.undo(who="ann", key="undo", index=top[1])
+    export_audit(run, "labelstudio", out, first=1, force=True)
+    assert json.loads(out.read_text(encoding="utf-8"))[0]["data"]["icelens_index"] == top[1]
+
+
 def test_classes_that_xml_must_escape(audit, tmp_path):
     run = audit("text")
     odd = "<b> & \"quoted\" 'so'"

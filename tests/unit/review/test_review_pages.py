@@ -1,17 +1,22 @@
 """What the pages of a review say and ask, without a server."""
 
+import asyncio
+import html
 import math
+import re
 from contextlib import closing
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
 from review_stores import labelled, opened
+from starlette.requests import Request
 
 from icelens.errors import InputError
 from icelens.review import pages
+from icelens.review.app import Review
 from icelens.review.asked import asked_of, choices, number_of, numbers_of
 from icelens.review.desk import Desk
 from icelens.review.filters import Filters
@@ -127,6 +132,92 @@ def test_the_rest_of_a_list_that_got_another_order_comes_from_its_top(tmp_path, 
         again, rest = part(third)
         assert again == audited[:29:-1]
         assert part(rest)[0] == audited[29:19:-1]
+
+
+class Form:
+    """The pages as a browser without their script uses them."""
+
+    def __init__(self, desk):
+        self.app = Review(desk)
+
+    def open(self, address):
+        """The page that an address leads to, as its fields and its link to the next."""
+        path, _, query = address.partition("?")
+        handler = self.app.next if path == "/next" else self.app.example
+        scope = {"type": "http", "method": "GET", "path": path, "query_string": query.encode(), "headers": [],
+                 "path_params": {"index": path.rpartition("/")[2]}}  # fmt: skip
+        answer = asyncio.run(handler(Request(scope)))
+        if answer.status_code == 303:
+            return self.open(answer.headers["location"])
+        page = answer.body.decode()
+        hidden = re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page)
+        self.fields = {name: html.unescape(value) for name, value in hidden}
+        self.onward = html.unescape((re.findall(r'data-act="next" href="([^"]*)"', page) or [""])[0])
+        return int(self.fields["index"]) if self.fields else None
+
+    def judge(self, verdict="keep"):
+        body = urlencode({**self.fields, "verdict": verdict}).encode()
+
+        async def receive():
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        scope = {"type": "http", "method": "POST", "path": "/verdict", "query_string": b"", "headers": []}
+        answer = asyncio.run(self.app.verdict(Request(scope, receive)))
+        assert answer.status_code == 303
+        return self.open(answer.headers["location"])
+
+
+@pytest.fixture
+def form(tmp_path):
+    opened(tmp_path)[0].close()
+    with closing(Desk(tmp_path, "ann")) as desk:
+        yield Form(desk)
+
+
+def turned(store):
+    """The list with its order turned round."""
+    listed = store.page(limit=40)
+    store.set_order([one.index for one in listed][::-1], [one.trust for one in listed])
+
+
+def test_forms_without_the_script_follow_a_list_into_its_other_order(form):
+    store = form.app.desk.store
+    audited = [one.index for one in store.page(limit=40)]
+    assert form.open("/next") == audited[0]
+    assert form.judge() == audited[1]
+    form.open(f"/example/{audited[20]}")
+    turned(store)
+    assert form.judge() == audited[39]
+    assert form.judge() == audited[38]
+
+
+def test_links_without_the_script_pass_over_what_was_seen_when_the_order_changes(form):
+    store = form.app.desk.store
+    audited = [one.index for one in store.page(limit=40)]
+    form.open("/next")
+    assert form.open(form.onward) == audited[1]
+    turned(store)
+    assert form.open(form.onward) == audited[39]
+    turned(store)
+    assert form.judge() == audited[2]
+
+
+@pytest.mark.parametrize("query", ["", "?state=all"])
+def test_forms_without_the_script_come_to_an_end(form, query):
+    audited = [one.index for one in form.app.desk.store.page(limit=40)]
+    shown = [form.open(f"/next{query}")]
+    while shown[-1] is not None:
+        shown.append(form.judge("unsure"))
+    assert shown == [*audited, None]
+
+
+@pytest.mark.parametrize("wrong", [{"order": "x"}, {"seen": "1;2"}, {"judged": "40"}])
+def test_a_form_with_a_trail_that_cannot_be_is_refused_before_its_verdict(form, wrong):
+    form.open("/next")
+    form.fields |= wrong
+    with pytest.raises(InputError):
+        form.judge()
+    assert form.app.desk.store.history() == []
 
 
 def test_a_search_is_told_what_it_looks_through(tmp_path):
