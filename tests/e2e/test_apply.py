@@ -99,7 +99,8 @@ def test_retrain_and_export(reviewed, tmp_path):
     code, out, _ = reviewed(
         "export", "reviews-audit", "--to", "labelstudio", "--out", "tasks.json", "--first", "5"
     )
-    assert (code, out) == (0, "tasks.json: 5 tasks; paste tasks.xml into the project's labeling interface\n")
+    assert code == 0
+    assert out.startswith("tasks.json: 5 tasks without 4 examples that have a verdict; paste tasks.xml into")
     code, out, err = reviewed("export", "reviews-audit", "--to", "aum", "--out", "aum.csv", "--device", "cpu")
     assert code == 0
     assert "trained once more" in err
