@@ -228,6 +228,9 @@ def test_a_doubt_is_said_only_where_there_is_reason():
         assert doubt(dataclasses.replace(audit, about=about)) == ""
     torn = doubt(dataclasses.replace(audit, about={"contradicted": 250, "explained": [150, 2159.4]}))
     assert "150 to 2,159 would explain" in torn
+    # The interval holds all that explains the labels.
+    wide = dataclasses.replace(audit_with(97, 15, 270), about={"contradicted": 180, "explained": [21, 267]})
+    assert "21 to 267 would explain" in doubt(wide)
     pattern = doubt(dataclasses.replace(audit, about={"contradicted": 6723, "explained": [180, 230]}))
     assert pattern.startswith("The model contradicts 6,723 labels.")
     assert doubt(audit_with(2, 1, 3, examples=40)).startswith("With 40 examples")

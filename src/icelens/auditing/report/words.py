@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FIRST = 100  # suspects that a first review looks at
 FALLBACK = 20  # examples shown where none is an issue
 FEW = 50  # examples, of which no network learns much
+TORN = 1.5  # times the estimate, from where on it is worth a warning that so many explain the labels too
 WIDER = 1.25  # times the upper end of the interval, from where on it is worth a warning
 NEARLY_ALL = 0.985
 MANY = 1000  # of which a tenth of a per cent is worth telling
@@ -158,7 +159,7 @@ def doubt(audit: Audit) -> str:
     if len(audit.examples) < FEW:
         few = counted(len(audit.examples), "example")
         return f"With {few}, go by the order of the list and not by its numbers."
-    if high > WIDER * estimate.high and high >= 1:
+    if high > TORN * estimate.errors and high >= 1:
         return (
             "The model learned too little here to tell few errors from many: "
             f"{count(low)} to {count(high)} would explain the labels about as well."
