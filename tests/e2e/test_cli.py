@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import typer.core
@@ -78,6 +79,23 @@ def test_an_interrupted_command_says_so_in_a_line(words, monkeypatch, command):
     assert (code, err) == (130, f"icelens: interrupted; {COMMANDS[words]}\n")
 
 
+@pytest.mark.usefixtures("ctrl_c")
+@pytest.mark.parametrize(("words", "run"), [(("train",), "run"), (("demo",), "icelens-demo/seed-1000/ice")])
+def test_ctrl_c_tells_of_a_checkpoint_where_there_is_one(words, run, monkeypatch, tmp_path, command):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("icelens.train.run_recipe", interrupted)
+    monkeypatch.setattr("icelens.demo.run_recipe", interrupted)
+    again = "there is no checkpoint yet, the same command starts again"
+    assert command(*words)[::2] == (130, f"icelens: interrupted; {again}\n")
+    Path(run).mkdir(parents=True)
+    Path(run, "checkpoint.safetensors").touch()
+    on = "the same command goes on from its last checkpoint"
+    assert command(*words)[::2] == (130, f"icelens: interrupted; {on}\n")
+
+
 def test_ctrl_c_ends_training_and_leaves_nothing_half_written(tmp_path):
     # A shell that starts pytest in the background lets its children ignore Ctrl-C.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
@@ -92,7 +110,7 @@ def test_ctrl_c_ends_training_and_leaves_nothing_half_written(tmp_path):
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert err == "icelens: interrupted; the same command goes on from its last checkpoint\n"
+    assert err == "icelens: interrupted; there is no checkpoint yet, the same command starts again\n"
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["recipe.json"]
 
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from icelens.cli.interrupted import from_its_checkpoint
+
 if TYPE_CHECKING:
     from icelens.demo import Outcome
 
@@ -19,9 +21,10 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the runs and the pictures.")] = Path("icelens-demo"),
 ) -> None:
     """Flip 30 % of the labels of real handwritten digits and find them again; offline, under a minute."""
-    from icelens.demo import FIRST_SEED, run_demo
+    with from_its_checkpoint(out, runs="seed-*/*"):
+        from icelens.demo import FIRST_SEED, run_demo
 
-    outcomes = run_demo(out, range(FIRST_SEED, FIRST_SEED + seeds))
+        outcomes = run_demo(out, range(FIRST_SEED, FIRST_SEED + seeds))
     _print(outcomes, out)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 from icelens.cli.listed import Listed
@@ -22,18 +23,29 @@ class Interrupted(Exception):
 
 
 @contextmanager
-def starting_again(unless: Callable[[], bool]) -> Iterator[None]:
+def starting_again(unless: Callable[[], bool], because: str = "no run was finished") -> Iterator[None]:
     """Tell whoever interrupts what is inside that the same command starts again.
 
     Args:
         unless: whether something is kept that it goes on from, which is then told as of any command.
+        because: what else is told.
     """
     try:
         yield
     except KeyboardInterrupt:
         if unless():
             raise
-        raise Interrupted("interrupted; no run was finished, the same command starts again") from None
+        raise Interrupted(f"interrupted; {because}, the same command starts again") from None
+
+
+def from_its_checkpoint(out: Path, runs: str = ".") -> AbstractContextManager[None]:
+    """Tell whoever interrupts training that it starts again, where none of the runs in a folder was saved."""
+
+    def is_saved() -> bool:  # asked while torch may be half loaded, so the names are not looked up there
+        names = ("checkpoint.safetensors", "examples.parquet")
+        return any(next(out.glob(f"{runs}/{name}"), None) for name in names)
+
+    return starting_again(unless=is_saved, because="there is no checkpoint yet")
 
 
 class Commands(Listed):

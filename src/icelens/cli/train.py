@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from icelens.cli import launch
+from icelens.cli.interrupted import from_its_checkpoint
 from icelens.counts import counted
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def train(
     """
     from icelens.train import read_recipe
 
-    with launch.all_processes():
+    with from_its_checkpoint(out), launch.all_processes():
         words = list(settings or [])
         path = words.pop(0) if words and "=" not in words[0] else None
         recipe = read_recipe(path, words)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
+from icelens import progress
 from icelens.auditing.source import no_audit
 from icelens.counts import one_or_more
 from icelens.errors import InputError
@@ -37,13 +37,12 @@ def prepare(run: Path, data: Path | None) -> None:
         return
     with process_pool(1) as submit:
         try:
-            submit(_build, run, data, sys.stderr.isatty()).result()
+            submit(_build, run, data, progress.is_shown()).result()
         except BrokenProcessPool:
             raise InputError(f"{run}: what reads the data was ended; is there too little memory?") from None
 
 
 def _build(run: Path, data: Path | None, told: bool) -> None:
-    from icelens import progress
     from icelens.review.build import build_from_source
 
     progress.show(told)

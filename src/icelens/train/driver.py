@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from icelens import progress
 from icelens.data import Split
 from icelens.losses import WITH_CONFIDENCES, find_method
 from icelens.ranks import Ranks
@@ -71,8 +72,8 @@ def _train(recipe: Recipe, task: Task, run: Run) -> None:
             return
         run.write_metrics(state.metrics)
         _write_history(run, state)
-        progress = {"iteration": state.iteration, "seconds": state.seconds}
-        save_checkpoint(run.folder, parts, progress)
+        reached = {"iteration": state.iteration, "seconds": state.seconds}
+        save_checkpoint(run.folder, parts, reached)
 
     advance(recipe, task, state, title=f"training {recipe.loss}", evaluated=evaluated)
     table = examples_table(recipe, task, state)  # by all ranks, since they predict together
@@ -85,10 +86,10 @@ def _train(recipe: Recipe, task: Task, run: Run) -> None:
         run.write_examples(table)
 
 
-def _resume(run: Run, state: State, progress: dict[str, float] | None) -> None:
-    if progress is None:
+def _resume(run: Run, state: State, reached: dict[str, float] | None) -> None:
+    if reached is None:
         return
-    state.iteration, state.seconds = int(progress["iteration"]), progress["seconds"]
+    state.iteration, state.seconds = int(reached["iteration"]), reached["seconds"]
     if not state.ranks.is_first:
         return
     state.metrics = [row for row in run.metrics() if row["iteration"] <= state.iteration]
@@ -107,9 +108,9 @@ def examples_table(recipe: Recipe, task: Task, state: State) -> pd.DataFrame:
     """One row per example of the training set, held out or not."""
     import pandas as pd
 
-    log_p = log_probabilities(
-        recipe, state.predictor, task.train, find_method(recipe.loss), len(task.classes)
-    ).cpu()
+    method, classes = find_method(recipe.loss), len(task.classes)
+    with progress.bar("predicting all examples", state.ranks.part(len(task.train)).stop) as tick:
+        log_p = log_probabilities(recipe, state.predictor, task.train, method, classes, tick=tick).cpu()
     labels, guess = task.train.labels.cpu(), log_p.argmax(-1)
     columns: dict[str, object] = {
         "index": torch.arange(len(labels)).numpy(),

@@ -160,6 +160,7 @@ def advance(
                 mean_loss, since = float(state.ranks.mean(state.running)) / since, 0
                 state.running.zero_()
                 state.seconds = time.perf_counter() - started
+                tick(0, note="testing")
                 evaluate(recipe, task, state, mean_loss)
                 evaluated(state)
                 tick(0, note=f"loss {mean_loss:.3f}  test {state.metrics[-1]['test_accuracy']:.1%}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -54,20 +55,23 @@ def log_probabilities(
     classes: int,
     *,
     rows: Tensor | None = None,
+    tick: Callable[[int], None] = lambda _: None,
 ) -> Tensor:
     """log p for the rows, or for all of them: (rows, classes), float32, on the device.
 
     Several ranks predict a part each, and hand them round; so all of them must call this.
+    `tick` is told of the rows that are done.
     """
     was_training = model.training
     model.eval()
     rows, ranks = torch.arange(len(data)) if rows is None else rows, Ranks.here()
     device = data.labels.device
     with mixed_precision(device, recipe.precision, captured=is_captured(recipe, device)):
-        parts = [
-            method.predict(model(as_input(recipe, data.plain(part))), classes).float().log_softmax(-1)
-            for part in torch.split(rows[ranks.part(len(rows))], BATCH)
-        ]
+        parts = []
+        for part in torch.split(rows[ranks.part(len(rows))], BATCH):
+            logits = method.predict(model(as_input(recipe, data.plain(part))), classes)
+            parts.append(logits.float().log_softmax(-1))
+            tick(len(part))
     model.train(was_training)
     return ranks.joined(torch.cat(parts), len(rows))
 
