@@ -28,6 +28,7 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
     backbone: str | Path | None = None,
     budget: int | None = None,
     out: str | Path | None = None,
+    again: bool = False,
 ) -> Audit:
     """Find the labels that are probably wrong: one ordinary run ranks all examples.
 
@@ -46,6 +47,8 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
         budget: how many examples you can look at; `Audit.budgets` then says how many errors to expect.
         out: a folder for the table, the report, what `icelens review` shows and, should it be stopped, what
             it goes on from.
+        again: where an audit lies in `out` that is finished, or of other data or settings, move it to OUT.1
+            (.2, ...) and make a new one; else it is read, or is an error.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -60,7 +63,8 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
 
     X, y, classes = _read(X, y)
     data = from_arrays(X, y, ids=ids, classes=classes, drop_unlabelled=drop_unlabelled, keep_rare=keep_rare)
-    found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=out)
+    aside = (lambda _: None) if again else None
+    found = run_audit(data, seed=seed, device=device, backbone=backbone, budget=budget, out=out, aside=aside)
     if out is not None and Ranks.here().is_first:
         build_store(out, data)  # there is no file that a review could read the examples from
     return found if classes else _with_values_of(found, data, y)

@@ -196,8 +196,26 @@ def test_json_budget_out_and_seed(tmp_path, command):
     assert code == 2
     assert err.splitlines()[-1] == (
         f"icelens: {os.path.join('here', 'there')} holds an audit with seed=5, not 6; "
-        "give another folder (--out)"
+        "give another folder (--out), or --again to make it anew in this one"
     )
+
+
+def test_an_audit_is_made_anew_after_the_file_was_mended_and_the_old_one_is_kept(tmp_path, command):
+    columns = review_columns()
+    write_jsonl(tmp_path / "reviews.jsonl", columns)
+    words = ("audit", "reviews.jsonl", "--label", "mood")
+    assert command(*words)[0] == 0
+    before = {file.name: file.read_bytes() for file in (tmp_path / "reviews-audit").iterdir()}
+    columns["mood"] = columns["mood"][1:] + columns["mood"][:1]
+    write_jsonl(tmp_path / "reviews.jsonl", columns)
+    assert command(*words)[0] == 2
+    code, _, err = command(*words, "--again")
+    assert code == 0, err
+    assert "the audit that lay there is in reviews-audit.1" in err.splitlines()
+    assert {file.name: file.read_bytes() for file in (tmp_path / "reviews-audit.1").iterdir()} == before
+    assert names(tmp_path / "reviews-audit") == names(tmp_path / "reviews-audit.1")
+    assert command(*words)[0] == 0  # the new one is that of the new file
+    assert "reviews-audit.2" in command(*words, "--again")[2]
 
 
 class Tags(HTMLParser):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shutil
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -58,18 +60,38 @@ class AuditFolder:
             known = {"settings": settings, "data_fingerprint": fingerprint(data), **contents_of(data)}
             write_text(recipe, json.dumps({**known, "source": None, **place}, indent=1) + "\n")
             return
-        there = read_json(recipe)
-        if not is_data_of(there, data):
-            raise InputError(f"{self.path} holds an audit of other data; give another folder (--out)")
-        for name, value in settings.items():
-            old = there.get("settings", {}).get(name)
-            if old != value:
-                raise InputError(
-                    f"{self.path} holds an audit with {name}={old!r}, not {value!r}; "
-                    "give another folder (--out)"
-                )
+        there = self._recipe()
+        if difference := _difference(there, settings, data):
+            raise InputError(
+                f"{self.path} holds an audit {difference}; give another folder (--out), "
+                "or --again to make it anew in this one"
+            )
         if {**there, **place} != there:
             write_text(recipe, json.dumps({**there, **place}, indent=1) + "\n")
+
+    def make_way(self, settings: dict[str, Any], data: Labelled) -> Path | None:
+        """Move aside an audit that is finished, or of other data or settings, with its whole folder.
+
+        Returns:
+            Where it is: the first of FOLDER.1, FOLDER.2, … that is free. None where there is none to move.
+        """
+        if not (self.path / "recipe.json").exists():
+            return None
+        there = self._recipe()
+        if not self.finished and not _difference(there, settings, data):
+            return None
+        here = self.path.resolve()
+        names = (here.with_name(f"{here.name}.{number}") for number in count(1))
+        aside = next(name for name in names if not os.path.lexists(name))
+        here.rename(aside)
+        return self.path.with_name(aside.name)
+
+    def _recipe(self) -> dict[str, Any]:
+        """What the audit that lies there was made for; a training run has a `recipe.json` too."""
+        there = read_json(self.path / "recipe.json")
+        if "data_fingerprint" not in there:
+            raise InputError(f"{self.path} holds no audit; give another folder (--out)")
+        return there
 
     def _check_empty(self) -> None:
         if self.path.exists() and not self.path.is_dir():
@@ -132,6 +154,15 @@ class AuditFolder:
             return None
         with path.open("rb") as file, np.load(file) as stored:
             return stored["iteration"], stored["confidence"].astype(np.float32)
+
+
+def _difference(recipe: dict[str, Any], settings: dict[str, Any], data: Labelled) -> str:
+    """By what an audit that lies somewhere is not this one, or nothing."""
+    if not is_data_of(recipe, data):
+        return "of other data"
+    old = recipe.get("settings", {})
+    unlike = [name for name, value in settings.items() if old.get(name) != value]
+    return f"with {unlike[0]}={old.get(unlike[0])!r}, not {settings[unlike[0]]!r}" if unlike else ""
 
 
 def as_json(audit: Audit) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +32,12 @@ def run_audit(
     out: str | Path | None = None,
     report: bool = True,
     source: Source | None = None,
+    aside: Callable[[Path], None] | None = None,
 ) -> Audit:
     """Audit data that was read already, into a folder if one is given; an audit that lies there is read.
 
-    `source` is where the data was read from, for those who will want to read it again. Where
+    `source` is where the data was read from, for those who will want to read it again. With `aside` an audit
+    that is finished, or of other data or settings, is moved out of the way, and `aside` told where to. Where
     torch.distributed runs with several ranks, all of them call this together; the first one writes the
     folder, which the others need not see.
     """
@@ -48,7 +51,10 @@ def run_audit(
         return _ranked(audit_labelled(data, **how))
     folder = AuditFolder(out)
     if ranks.is_first:
-        folder.start({"seed": seed, "backbone": None if backbone is None else str(backbone)}, data, source)
+        settings = {"seed": seed, "backbone": None if backbone is None else str(backbone)}
+        if aside and (moved := folder.make_way(settings, data)):
+            aside(moved)
+        folder.start(settings, data, source)
     if not ranks.of_first(lambda: folder.finished):
         cache = folder.path.parent / "embeddings"
         audited = _ranked(audit_labelled(data, **how, stages=folder.stages, cache=cache, reviewed=True))

@@ -65,6 +65,14 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again",
+            help="Start anew where the folder holds an audit that is finished, or of other data or settings; "
+            "that one is moved to FOLDER.1 (.2, ...).",
+        ),
+    ] = False,
     seed: Annotated[int, typer.Option(help="Of networks, order and folds.")] = 0,
     json: Annotated[
         bool,
@@ -101,8 +109,9 @@ def audit(
         from icelens.auditing.public import run_audit  # after the data was found and read: it loads torch
 
         found = run_audit(
-            data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder, source=source
-        )
+            data, seed=seed, device=device, backbone=backbone, budget=budget, out=folder, source=source,
+            aside=_say_where if again else None,
+        )  # fmt: skip
     if not launch.speaks():
         return
     if json:
@@ -128,6 +137,10 @@ def _telling(folder: Path) -> Iterator[None]:
         if error.errno and not error.filename:  # a full disk is told without a name
             error.filename = str(folder)
         raise
+
+
+def _say_where(moved: Path) -> None:
+    typer.echo(f"the audit that lay there is in {moved}", err=True)
 
 
 def _is_begun(folder: Path) -> bool:

@@ -98,6 +98,31 @@ def test_other_data_and_other_settings_are_refused(tmp_path, monkeypatch):
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
+def test_what_makes_way_is_what_another_audit_would_be_refused_for(tmp_path):
+    data, settings = iris(), {"seed": 0, "backbone": None}
+    folder = AuditFolder(tmp_path / "flowers")
+    assert folder.make_way(settings, data) is None
+    folder.start(settings, data)
+    assert folder.make_way(settings, data) is None  # it was stopped, and goes on
+    assert folder.make_way({**settings, "seed": 1}, data) == tmp_path / "flowers.1"
+    folder.start(settings, data)
+    assert folder.make_way(settings, iris(flips=(8,))) == tmp_path / "flowers.2"
+    folder.start(settings, data)
+    (folder.path / "audit.json").write_text("{}")
+    assert folder.make_way(settings, data) == tmp_path / "flowers.3"
+    assert (tmp_path / "flowers.3/audit.json").exists()
+    assert not folder.path.exists()
+
+
+def test_no_other_folder_makes_way(tmp_path):
+    (tmp_path / "recipe.json").write_text('{"settings": {}}')  # a training run
+    with pytest.raises(InputError, match="holds no audit"):
+        AuditFolder(tmp_path).make_way({}, iris())
+    with pytest.raises(InputError, match="holds no audit"):
+        run(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == ["recipe.json"]
+
+
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(InputError, match="is not empty and holds no audit"):
