@@ -93,10 +93,11 @@ def instance(
 ) -> Noisy:
     """Flips that depend on the input, after the part-dependent noise of Xia et al. (2020).
 
-    Each example has its own flip rate, normal around `rate` and cut at three deviations. The deviation is 0.1,
-    as published, or less where a rate near 0 or 1 asks for it, so that the mean stays at `rate`. Where a flip goes is a softmax over the other
-    classes of x·W: x the example's features, W a random projection for each true class. As published, x
-    is not scaled down by its size, so with hundreds of features examples that look alike flip alike.
+    Each example has its own flip rate, normal around `rate` and cut at three deviations. The deviation is
+    0.1, as published, or less where a rate near 0 or 1 asks for it, so that the mean stays at `rate`. Where a
+    flip goes is a softmax over the other classes of x·W: x the example's features, W a random projection for
+    each true class. As published, x is not scaled down by its size, so with hundreds of features examples
+    that look alike flip alike.
 
     Args:
         labels: (examples,).
