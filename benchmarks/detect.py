@@ -201,12 +201,22 @@ def engine() -> str:
 
 
 def code(source: str) -> str:
-    """What a module does, without its comments and docstrings."""
+    """What a module does, without its comments and docstrings, and alike in all versions of Python."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
             node.body.pop(0)
-    return ast.unparse(tree)
+    return repr(shape(tree))
+
+
+def shape(node: Any) -> Any:
+    """A syntax tree as nested tuples. Fields that are empty are left out: newer Pythons have more of them."""
+    if isinstance(node, list):
+        return [shape(part) for part in node]
+    if not isinstance(node, ast.AST):
+        return node
+    fields = ((name, value) for name, value in ast.iter_fields(node) if value not in (None, []))
+    return (type(node).__name__, *((name, shape(value)) for name, value in fields))
 
 
 def say(*words: str) -> None:

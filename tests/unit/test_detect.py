@@ -59,6 +59,16 @@ def test_what_is_measured_again_is_icelens_alone(monkeypatch):
     assert record["tools"]["icelens"]["auroc"] > 0.5
 
 
+def test_a_digest_is_of_what_code_does():
+    """Not of its words, nor of the fields that a version of Python gives its tree."""
+    plain, told = "def a(b):\n    return b", 'def a(b):\n    """Why."""\n    return (b)  # how'
+    arguments = "('arguments', ('args', [('arg', ('arg', 'b'))]))"
+    body = "('Return', ('value', ('Name', ('id', 'b'), ('ctx', ('Load',)))))"
+    function = f"('FunctionDef', ('name', 'a'), ('args', {arguments}), ('body', [{body}]))"
+    assert detect.code(plain) == detect.code(told) == f"('Module', ('body', [{function}]))"
+    assert detect.code(plain) != detect.code("def a(b):\n    return 0")
+
+
 def test_five_folds_cost_four_runs_and_are_not_run_twice(tmp_path):
     data = blobs()
     first, again = trial_on(data, tmp_path), trial_on(data, tmp_path)
