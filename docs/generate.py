@@ -198,14 +198,50 @@ def speed() -> str:
 
 def detect() -> str:
     """What benchmarks/detect.py found: a row for each case, means over its trials."""
-    trials: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted((RESULTS / "detect").glob("*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        trials.setdefault(record["case"], []).append(record)
+    trials = _audits("detect")
     head = ["case", "n", "wrong labels", "average precision: icelens", "cleanlab", "difference",
             "F1: icelens", "cleanlab", "argmax, 5 folds", "estimate", "interval holds", "cost"]  # fmt: skip
     noisy = {name: of for name, of in trials.items() if of[0]["errors"]}
     return markdown([head, *(_detect_row(name, of) for name, of in noisy.items())]).rstrip()
+
+
+def rivals() -> str:
+    """The same in short, for the first page: icelens beside cleanlab, in words."""
+    trials = _audits("detect") | _audits("detect_h200")
+    head = ["", "wrong labels", "average precision: icelens", "cleanlab", "F1: icelens", "cleanlab", "cost"]
+    rows = [[title, *_rival_cells(trials[name])] for name, title in AUDITED.items()]
+    return markdown([head, *rows]).rstrip()
+
+
+def _rival_cells(trials: list[dict[str, Any]]) -> list[str]:
+    _, _, errors, precision, other, _, f1, other_f1, *_, cost = _detect_row("", trials)
+    return [errors, precision, other, f1, other_f1, cost]
+
+
+AUDITED = {
+    "digits-symmetric-10": "digits, 10 % at random",
+    "digits-symmetric-30": "digits, 30 %",
+    "digits-pair-20": "digits, 20 % to the next digit",
+    "breast-cancer-symmetric-10": "breast cancer, 569 rows, 10 %",
+    "wine-symmetric-10": "wine, 178 rows, 10 %",
+    "fashion-symmetric-20": "Fashion-MNIST, 20,000 images, 20 %",
+    "fashion-pair-20": "Fashion-MNIST, 20 % to the next class",
+    "fashion-instance-30": "Fashion-MNIST, 30 % by the looks of the image",
+    "sst2-symmetric-10": "film reviews (SST-2), 10 %",
+    "cola-symmetric-10": "grammatical or not (CoLA), 10 %",
+    "hausa": "Hausa news, labelled by rules",
+    "cifar10n-aggregate": "CIFAR-10N, 50,000 images labelled by people",
+    "cifar10n-worst": "CIFAR-10N, the worst of three such labels",
+}
+
+
+def _audits(folder: str) -> dict[str, list[dict[str, Any]]]:
+    """What benchmarks/detect.py recorded in a folder, by case."""
+    trials: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted((RESULTS / folder).glob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        trials.setdefault(record["case"], []).append(record)
+    return trials
 
 
 def _detect_row(name: str, trials: list[dict[str, Any]]) -> list[str]:
@@ -305,6 +341,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "text_flips": text_flips,
     "speed": speed,
     "detect": detect,
+    "rivals": rivals,
     "table2": table2,
     "table2_trials": table2_trials,
     "table2_choice": table2_choice,
