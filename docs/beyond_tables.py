@@ -246,7 +246,7 @@ def _parts(folder: str, whole: str) -> dict[str, list[dict[str, Any]]]:
 
 
 def panel() -> str:
-    """The panel of benchmarks/robust.py as far as it is measured, a row for each case."""
+    """The panel of benchmarks/robust.py, a row for each case."""
     return _by_method(PANEL)
 
 

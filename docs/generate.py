@@ -224,14 +224,14 @@ AUDITED = {
     "digits-pair-20": "digits, 20 % to the next digit",
     "breast-cancer-symmetric-10": "breast cancer, 569 rows, 10 %",
     "wine-symmetric-10": "wine, 178 rows, 10 %",
-    "fashion-symmetric-20": "Fashion-MNIST, 20,000 images, 20 %",
+    "fashion-symmetric-20": "Fashion-MNIST, 20,000 rows of 64 numbers, 20 %",
     "fashion-pair-20": "Fashion-MNIST, 20 % to the next class",
     "fashion-instance-30": "Fashion-MNIST, 30 % by the looks of the image",
     "sst2-symmetric-10": "film reviews (SST-2), 10 %",
     "cola-symmetric-10": "grammatical or not (CoLA), 10 %",
     "hausa": "Hausa news, labelled by rules",
-    "cifar10n-aggregate": "CIFAR-10N, 50,000 images labelled by people",
-    "cifar10n-worst": "CIFAR-10N, the worst of three such labels",
+    "cifar10n-aggregate": "CIFAR-10N, 50,000 images, majority of three people's labels",
+    "cifar10n-worst": "the worst of the three labels",
 }
 
 
