@@ -39,7 +39,8 @@ def audit(  # noqa: PLR0913 - what to audit, what to forgive, and how
             the files of a folder they are strings. None for a data set that yields them; where that has
             names in `classes`, these come back.
         ids: (N,), a name for each example; row numbers where left out.
-        drop_unlabelled: leave out rows without a label, which are an error otherwise.
+        drop_unlabelled: leave out rows without a label, which are an error otherwise. `id` is then still the
+            row of `X`; `index` counts those that are left.
         keep_rare: keep classes of which there is one example only, which are an error otherwise.
         seed: of networks, order and folds. The same seed gives the same numbers on the same machine.
         device: "auto", "cpu", "cuda", ...

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @contextmanager
@@ -25,6 +30,18 @@ def replacing(path: Path) -> Iterator[Path]:
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_csv(table: pd.DataFrame, path: Path) -> None:
+    """A table as CSV, in UTF-8 and six digits.
+
+    Python's `csv` leaves a carriage return without quotes where lines end in a newline alone, and it would be
+    read as the end of a row; then all strings are quoted.
+    """
+    words = table.select_dtypes(exclude=["number", "bool"])
+    returns = any("\r" in str(cell) for name in words for cell in words[name].unique())
+    quoting: Literal[0, 2] = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
+    table.to_csv(path, index=False, float_format="%.6g", encoding="utf-8", quoting=quoting)
 
 
 def is_leftover(path: Path) -> bool:

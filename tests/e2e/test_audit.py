@@ -196,7 +196,7 @@ def test_json_budget_out_and_seed(tmp_path, command):
     assert code == 2
     assert err.splitlines()[-1] == (
         f"icelens: {os.path.join('here', 'there')} holds an audit with seed=5, not 6; "
-        "give another folder (--out), or --again to make it anew in this one"
+        "give another folder (--out, from Python out=), or make it anew in this one (--again, again=True)"
     )
 
 

@@ -27,7 +27,7 @@ from icelens.files import replacing
 from icelens.models.encoder import fingerprint_of
 from icelens.ranks import Ranks, dealt_out
 
-FORMAT = 2  # of what is kept: another number where the same encoder would give the same data other vectors
+FORMAT = 3  # of what is kept: another number where the same encoder would give the same data other vectors
 CHUNK = 512  # examples that are kept at a time: what an embedding that is stopped can lose
 BATCH, BATCH_ON_GPU = 32, 256
 

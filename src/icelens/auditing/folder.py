@@ -14,12 +14,13 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from icelens.auditing.begun import is_begun
 from icelens.auditing.fingerprint import contents_of, fingerprint, is_data_of
 from icelens.auditing.result import Audit, Estimate
 from icelens.auditing.source import FEATURES, no_audit
 from icelens.data import Labelled
 from icelens.errors import FileError, InputError
-from icelens.files import is_leftover, replacing
+from icelens.files import is_leftover, replacing, write_csv
 from icelens.train.checkpoint import write_safetensors
 from icelens.train.run import write_text
 
@@ -63,11 +64,19 @@ class AuditFolder:
         there = self._recipe()
         if difference := _difference(there, settings, data):
             raise InputError(
-                f"{self.path} holds an audit {difference}; give another folder (--out), "
-                "or --again to make it anew in this one"
+                f"{self.path} holds an audit {difference}; give another folder (--out, from Python out=), "
+                "or make it anew in this one (--again, again=True)"
             )
         if {**there, **place} != there:
             write_text(recipe, json.dumps({**there, **place}, indent=1) + "\n")
+
+    def give_up(self) -> None:
+        """Remove what `start` made, unless a run is through: the next try may be one with other settings."""
+        if not is_begun(self.path):
+            (self.path / "recipe.json").unlink(missing_ok=True)
+            shutil.rmtree(self.stages, ignore_errors=True)
+            if self.path.is_dir() and not any(self.path.iterdir()):
+                self.path.rmdir()
 
     def make_way(self, settings: dict[str, Any], data: Labelled) -> Path | None:
         """Move aside an audit that is finished, or of other data or settings, with its whole folder.
@@ -104,7 +113,7 @@ class AuditFolder:
         with replacing(self.path / "examples.parquet") as part:
             audit.examples.to_parquet(part, index=False)
         with replacing(self.path / "examples.csv") as part:
-            audit.examples.to_csv(part, index=False, float_format="%.6g")
+            write_csv(audit.examples, part)
         if audit.history is not None:
             with replacing(self.path / "history.npz") as part, part.open("wb") as file:
                 iteration, confidence = audit.history

@@ -13,7 +13,7 @@ from icelens.auditing.estimate import review_budgets
 from icelens.auditing.folder import AuditFolder
 from icelens.auditing.result import Audit, with_ranks
 from icelens.auditing.shared import check_agreement
-from icelens.errors import InputError
+from icelens.errors import IcelensError, InputError
 from icelens.ranks import Ranks
 from icelens.train.task import choose_device
 
@@ -57,7 +57,12 @@ def run_audit(
         folder.start(settings, data, source)
     if not ranks.of_first(lambda: folder.finished):
         cache = folder.path.parent / "embeddings"
-        audited = _ranked(audit_labelled(data, **how, stages=folder.stages, cache=cache, reviewed=True))
+        try:
+            audited = _ranked(audit_labelled(data, **how, stages=folder.stages, cache=cache, reviewed=True))
+        except IcelensError:
+            if ranks.is_first:
+                folder.give_up()
+            raise
         if ranks.is_first:
             folder.write(audited)
     return ranks.of_first(lambda: _read(folder, data, budget, report=report))

@@ -137,7 +137,7 @@ def issues_of(trust: Array, contradicted: int) -> NDArray[np.bool_]:
     return issues & (trust < LEAST_WORTH)
 
 
-SHORTEST, LONGEST = 0.8, 1.1  # of what the network contradicts
+SHORTEST, LONGEST = 0.8, 1.1  # of what the network contradicts, the latter or of what is expected
 LEAST_WORTH = 0.95  # a label that is right with more than this is not worth a look
 
 

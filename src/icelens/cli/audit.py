@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from icelens.auditing.begun import is_begun
 from icelens.cli import launch
 from icelens.cli.arguments import Device
 from icelens.cli.interrupted import starting_again
@@ -102,7 +103,7 @@ def audit(
         drop_unlabelled=drop_unlabelled, keep_rare=keep_rare, skip_broken=skip_broken,
     )  # fmt: skip
     folder = out or Path(f"{_stem(path)}-audit")
-    with starting_again(unless=lambda: _is_begun(folder)), launch.all_processes(PATIENCE), _telling(folder):
+    with starting_again(unless=lambda: is_begun(folder)), launch.all_processes(PATIENCE), _telling(folder):
         data = source.read()
         for line in data.said if launch.speaks() else ():
             typer.echo(line, err=True)
@@ -141,11 +142,6 @@ def _telling(folder: Path) -> Iterator[None]:
 
 def _say_where(moved: Path) -> None:
     typer.echo(f"the audit that lay there is in {moved}", err=True)
-
-
-def _is_begun(folder: Path) -> bool:
-    """Whether a run of the audit was finished, or all of it; asked while torch may be half loaded."""
-    return (folder / "audit.json").exists() or any((folder / "stages").glob("[!.]*.npz"))
 
 
 def _stem(path: Path) -> str:

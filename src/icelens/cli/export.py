@@ -78,6 +78,12 @@ def import_(
     new_classes: Annotated[
         bool, typer.Option("--new-classes", help="Let labels be that no example has.")
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again", help="Give verdicts too that were given before and that others have replaced."
+        ),
+    ] = False,
 ) -> None:
     """Add verdicts that were given elsewhere to the review of an audit; each is added once.
 
@@ -85,9 +91,18 @@ def import_(
     """
     from icelens.export.imports import import_verdicts
 
-    done = import_verdicts(run, file, who=who or login("import"), data=data, new_classes=new_classes)
+    done = import_verdicts(
+        run, file, who=who or login("import"), data=data, new_classes=new_classes, again=again
+    )
     if done.disagreed:
         have = one_or_more(done.disagreed, "has", "have")
         examples = counted(done.disagreed, "example")
         typer.echo(f"{examples} {have} verdicts that disagree; the newest counts", err=True)
+    if done.passed:
+        have, examples = one_or_more(done.passed, "has", "have"), counted(done.passed, "example")
+        typer.echo(
+            f"{examples} {have} a later verdict than the one in {file}, which was given before; --again "
+            "gives it again",
+            err=True,
+        )
     typer.echo(f"{counted(done.read, 'verdict')} in {file}, {done.new:,} of them new")

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from icelens.counts import counted
 from icelens.export.reviewed import Reviewed
+from icelens.files import write_csv
 
 LogP = NDArray[np.float32]
 DECIMALS = 5
@@ -55,7 +56,7 @@ def write_aum(reviewed: Reviewed, part: Path, device: str = "auto") -> str:
 
     epochs = _train(reviewed, device, record)
     table = pd.DataFrame({"sample_id": reviewed.examples["id"], "aum": total / epochs})
-    table.sort_values("aum", ascending=False, kind="stable").to_csv(part, index=False, float_format="%.6g")
+    write_csv(table.sort_values("aum", ascending=False, kind="stable"), part)
     return f"{counted(len(table), 'example')} over {counted(epochs, 'epoch')}"
 
 

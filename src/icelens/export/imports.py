@@ -21,19 +21,33 @@ from icelens.review.store import VERDICTS, Judgement, Store
 
 @dataclass(frozen=True)
 class Imported:
-    """How many verdicts a file held, how many of them were new, and how many examples they disagree on."""
+    """What came of a file of verdicts.
+
+    Args:
+        read: how many it held.
+        new: how many of them were new.
+        disagreed: how many examples they disagree on.
+        passed: how many examples have another verdict than the newest of the file, given before.
+    """
 
     read: int
     new: int
     disagreed: int
+    passed: int
 
 
 def import_verdicts(
-    folder: Path, file: Path, *, who: str, data: Path | None = None, new_classes: bool = False
+    folder: Path,
+    file: Path,
+    *,
+    who: str,
+    data: Path | None = None,
+    new_classes: bool = False,
+    again: bool = False,
 ) -> Imported:
     """Add the verdicts of a file to the review of an audit: all of them, or none where one is wrong.
 
-    A verdict that was imported before is not added again.
+    A verdict that was imported before is not added again: another may have been given since.
 
     Args:
         folder: of the audit.
@@ -42,6 +56,7 @@ def import_verdicts(
         who: whose verdicts they are, where the file does not say.
         data: where the audited data lies, if it was moved.
         new_classes: let labels be that no example has.
+        again: give those too that were given before and do not stand.
     """
     from icelens.review.build import build_from_source
 
@@ -56,9 +71,11 @@ def import_verdicts(
         _check_classes(file, said, store, new_classes)
         wanted, before = _unsaid(said, store), len(store.history())
         for person, theirs in groupby(wanted, lambda one: one.who):
-            store.judge_all([_judgement(one) for one in theirs], who=person, new_class=new_classes)
+            given = [_judgement(one, f" {before}" if again else "") for one in theirs]
+            store.judge_all(given, who=person, new_class=new_classes)
         new = len(store.history()) - before
-    return Imported(len(said), new, _disagreed(said))
+        passed = len(_unsaid(_newest(said), store))
+    return Imported(len(said), new, _disagreed(said), passed)
 
 
 def _known(folder: Path) -> Known:
@@ -122,13 +139,17 @@ def _unsaid(said: list[Said], store: Store) -> list[Said]:
     ]  # fmt: skip
 
 
-def _judgement(one: Said) -> Judgement:
-    return Judgement(one.index, one.verdict, _key(one), one.label)
+def _newest(said: list[Said]) -> list[Said]:
+    return list({one.index: one for one in said}.values())
 
 
-def _key(one: Said) -> str:
+def _judgement(one: Said, mark: str) -> Judgement:
+    return Judgement(one.index, one.verdict, _key(one, mark), one.label)
+
+
+def _key(one: Said, mark: str) -> str:
     """The same for the same verdict of the same person, so that a file can be imported twice."""
-    content = repr((one.index, one.verdict, one.label, one.who, one.mark))
+    content = repr((one.index, one.verdict, one.label, one.who, one.mark + mark))
     return f"import:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
 
 

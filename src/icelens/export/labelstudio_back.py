@@ -32,16 +32,15 @@ def annotations_of(file: Path, content: object, fingerprint: str) -> list[Said]:
             raise InputError(f"{file}: {where} comes from another audit")
         annotations = task.get("annotations") if isinstance(task.get("annotations"), list) else None
         for annotation in [task] if annotations is None else annotations:
-            said = _said(annotation, data, where, small=annotations is None)
-            found += (
-                [(str(annotation.get("updated_at") or annotation.get("created_at") or ""), said)]
-                if said
-                else []
-            )
+            when = str(annotation.get("updated_at") or annotation.get("created_at") or "")
+            said = _said(annotation, data, where, when, small=annotations is None)
+            found += [(when, said)] if said else []
     return [said for _, said in sorted(found, key=lambda pair: pair[0])]
 
 
-def _said(annotation: dict[str, Any], data: dict[str, Any], where: str, *, small: bool) -> Said | None:
+def _said(
+    annotation: dict[str, Any], data: dict[str, Any], where: str, when: str, *, small: bool
+) -> Said | None:
     """One annotation; None where nothing was chosen. One that was skipped is unsure."""
     chosen = _chosen_min(annotation) if small else _chosen(annotation)
     label, verdict = chosen.get(CONTROL), chosen.get(VERDICT, "")
@@ -51,7 +50,8 @@ def _said(annotation: dict[str, Any], data: dict[str, Any], where: str, *, small
         return None
     person = annotation.get("annotator") if small else annotation.get("completed_by")
     name = annotation.get("annotation_id") if small else annotation.get("id")
-    return Said(data[INDEX], str(data.get(ID)), verdict, label, _who(person), where, f"labelstudio {name}")
+    mark = f"labelstudio {name} {when}"
+    return Said(data[INDEX], str(data.get(ID)), verdict, label, _who(person), where, mark)
 
 
 def _chosen(annotation: dict[str, Any]) -> dict[str, str]:

@@ -60,7 +60,8 @@ def check_free(out: Path, *, force: bool, ours: bool = True) -> None:
                 f"{out}: a folder that icelens did not write; remove it yourself, or give another (--out)"
             )
     if os.path.lexists(out) and not force:
-        raise InputError(f"{out} exists; give another name (--out), or replace it (--force)")
+        log = f" (the log of changes of {out.name.removesuffix(LOG)})" if out.name.endswith(LOG) else ""
+        raise InputError(f"{out}{log} exists; give another name (--out), or replace it (--force)")
 
 
 @contextmanager
@@ -74,13 +75,18 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         yield part
         if os.path.lexists(path):
             path.rename(old)
-        part.rename(path)
+        try:
+            part.rename(path)
+        except OSError:
+            if os.path.lexists(old):
+                old.rename(path)
+            raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
-        if old.is_dir():
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            old.unlink(missing_ok=True)
+    if old.is_dir():
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        old.unlink(missing_ok=True)
 
 
 @contextmanager

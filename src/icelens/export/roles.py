@@ -33,6 +33,7 @@ class Roles:
         verdict: the verdict.
         who: whose it is.
         copied: whether the label stands in a column of the data.
+        after: whether it is one that was put in the place of the given one.
         doubtful: whether a column called index may hold row numbers as well as ids.
     """
 
@@ -42,6 +43,7 @@ class Roles:
     verdict: str
     who: str
     copied: bool = False
+    after: bool = False
     doubtful: bool = False
 
 
@@ -57,13 +59,14 @@ def roles_of(table: Table, known: Known) -> Roles:
     label = after or _label(names, data, own, verdict)
     if not (index or id) or not (verdict or label):
         raise table.origin.error(
-            "columns must be id or index (a row number from 0), and verdict or label; "
+            "columns must be id or index (as examples.csv has them), and verdict or label; "
             f"they are {listed(names)}{_in_the_data(known, names)}"
         )
-    unsaid = _of_row_names(data) or (data.id is None and not known.recorded)
+    unsaid = _of_row_names(data) or (data.id is None and not (known.recorded and known.rows_are_places))
     of_the_data = ({data.label, *data.others} - OURS) & set(names)
     return Roles(
         index, id, label, verdict, _first(own, "who"), copied=label == data.label and not verdict,
+        after=bool(after),
         doubtful=(id == "index" and not of_the_data) or (index != "" and not id and unsaid),
     )  # fmt: skip
 

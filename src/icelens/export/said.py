@@ -53,6 +53,11 @@ class Known:
         return frozenset((*self.labels, *self.columns.codes))
 
     @cached_property
+    def rows_are_places(self) -> bool:
+        """Whether row 17 of the data has the index 17; not so where rows were left out and ids are rows."""
+        return not all(id.isdecimal() for id in self.ids) or self.ids == list(map(str, range(len(self.ids))))
+
+    @cached_property
     def places(self) -> dict[str, int]:
         """The index of each id."""
         return {id: place for place, id in enumerate(self.ids)}

@@ -18,6 +18,8 @@ Cells = list[str | None]
 def rows_of(file: Path, delimiter: str, known: Known, who: str) -> list[Said]:
     """The rows of a table that say something; beside a `label_after`, `label` is the given one.
 
+    Where a verdict is empty, a `label_after` that is another than the given label is a verdict all the same.
+
     Args:
         file: CSV or TSV, read as an audit reads it.
         delimiter: what its suffix promises between fields.
@@ -35,9 +37,11 @@ def rows_of(file: Path, delimiter: str, known: Known, who: str) -> list[Said]:
     for row, line in enumerate(lines_of(table)):
         where, said = f"line {line:,}", (verdict[row] or "").strip().lower()
         text = _class(file, where, label[row], roles, known)
-        if not said and (roles.verdict or text is None):
+        if not said and (text is None or (roles.verdict and not roles.after)):
             continue
         place = _row(file, where, index[row]) if roles.index else _place(file, where, id[row], known)
+        if not said and roles.verdict and known.labels[place : place + 1] == [text]:
+            continue
         held = id[row] if roles.index else None
         found.append(Said(place, held, said, text, person[row] or who, where))
     return found if roles.verdict else _without_the_same(found, known)
@@ -75,19 +79,20 @@ def _class(file: Path, where: str, cell: str | None, roles: Roles, known: Known)
 
 
 def _without_the_same(found: list[Said], known: Known) -> list[Said]:
-    """Of a file that holds every example, as a corrected copy of the data does, those that differ.
+    """Of a file that holds most examples, as a corrected copy of the data does, those that differ.
 
-    Nobody has looked at all the others; in a list of some examples a label that is the given one keeps it.
+    Nobody has looked at all the others; in a list of a few a label that is the given one keeps it.
     """
-    if {one.index for one in found} != set(range(len(known.ids))):
+    if len({one.index for one in found}) <= len(known.ids) / 2:
         return found
     return [one for one in found if one.label != known.labels[one.index]]
 
 
 def _row(file: Path, where: str, cell: str | None) -> int:
-    if not (cell or "").strip().isdecimal():
+    whole = read_whole((cell or "").strip())
+    if not whole.isdecimal():
         raise InputError(f"{file}: {where}: index must be a row number, got {brief(cell or '')}")
-    return int(cell or "")
+    return int(whole)
 
 
 def _place(file: Path, where: str, cell: str | None, known: Known) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from icelens import files
 from icelens.counts import counted
 from icelens.export.reviewed import Reviewed
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def write_csv(reviewed: Reviewed, part: Path) -> str:
     """A row for every example: what the audit says of it, and what people did."""
-    reviewed.examples.to_csv(part, index=False, float_format="%.6g", encoding="utf-8")
+    files.write_csv(reviewed.examples, part)
     return counted(len(reviewed.examples), "example")
 
 
@@ -28,7 +29,7 @@ def write_parquet(reviewed: Reviewed, part: Path) -> str:
 def write_cleanlab(reviewed: Reviewed, part: Path) -> str:
     """The table that cleanlab's `CleanLearning.fit` takes as `label_issues`."""
     issues = cleanlab_issues(reviewed)
-    issues.to_csv(part, index=False, float_format="%.6g", encoding="utf-8")
+    files.write_csv(issues, part)
     return f"{counted(len(issues), 'example')}, {counted(int(issues['is_label_issue'].sum()), 'issue')}"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-TRIALS = 10
 DATA = {
     "mnist": "MNIST",
     "fashion-mnist": "FMNIST",

@@ -41,12 +41,14 @@ class Content:
 
     Args:
         texts: of a text example, one or two.
+        longest: how long the longest was, if not all of it was kept.
         cells: of a table row: the most unusual first where they are marked, else in the table's order.
         image: whether `Store.image` has a picture of it.
         path: of an image that is a file, below `Store.data_root`.
     """
 
     texts: tuple[str, ...] = ()
+    longest: int = 0
     cells: tuple[Cell, ...] = ()
     image: bool = False
     path: str | None = None
@@ -119,7 +121,9 @@ def content_of(
         return Content(image=image or path is not None, path=path)
     parts: list[Any] = json.loads(shown) if shown else []
     if kind == "text":
-        return Content(texts=tuple(parts))
+        texts = tuple(part for part in parts if isinstance(part, str))
+        # After texts of which one was cut stands how long the longest was.
+        return Content(texts=texts, longest=sum(parts[len(texts) :]))
     if parts and isinstance(parts[0], list):
         return Content(cells=tuple(Cell(*part) for part in parts))
     plain = zip(columns, parts, strict=False)  # where columns are many, the first of them are kept

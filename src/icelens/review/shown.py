@@ -54,7 +54,7 @@ def item(example: Example, codes: Mapping[str, int], version: str, *, whole: boo
 
 def _content(example: Example, version: str, whole: bool) -> Item:
     most, cells = WHOLE if whole else PART, example.content.cells
-    longest = max((len(text) for text in example.content.texts), default=0)
+    longest = max(example.content.longest, *map(len, example.content.texts), 0)
     cut = f"The first {count(most)} of {count(longest)} characters." if longest > most else ""
     return {
         "picture": example.content.image,

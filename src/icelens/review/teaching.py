@@ -79,7 +79,7 @@ class Teacher:
             store.set_order(found.rows, np.clip(found.trust, 0.0, 1.0))
             self.teller.look(store)
         self.teller.worth, self.teller.enough = worth(found, len(rows))
-        self.teller.taught, self.teller.of_all = len(given), found.ahead.examples == found.rest.examples
+        self.teller.taught = len(given)
 
     def close(self) -> None:
         """End the thread."""

@@ -57,7 +57,7 @@ class Teller:
     def __init__(self) -> None:
         self._head, self._lock = Head(), threading.Lock()
         self.worth, self.enough = "", False
-        self.taught, self.of_all = 0, False  # verdicts that `worth` knows of; whether it speaks of all left
+        self.taught = 0  # verdicts that `worth` knows of
 
     def told(self, store: Store) -> dict[str, Any]:
         """What a page says when it is opened."""
@@ -90,9 +90,9 @@ class Teller:
                 "total": progress.total}  # fmt: skip
 
     def _worth(self, reviewed: int) -> str:
-        """What to expect; where that is said of all that is left, each verdict since has made that fewer."""
+        """What to expect, and of when: it is counted after every few verdicts alone."""
         since = reviewed - self.taught
-        if not self.worth or not self.of_all or since <= 0:
+        if not self.worth or since <= 0:
             return self.worth
         before = "Before the last verdict" if since == 1 else f"Before the last {count(since)} verdicts"
         return f"{before}: {self.worth[0].lower()}{self.worth[1:]}"

@@ -89,13 +89,21 @@ def test_other_data_and_other_settings_are_refused(tmp_path, monkeypatch):
     run(tmp_path)
     before = {file: file.read_bytes() for file in tmp_path.iterdir()}
     monkeypatch.setattr(stages, "fit", never)
-    with pytest.raises(InputError, match=r"holds an audit of other data; give another folder \(--out\)"):
+    with pytest.raises(
+        InputError, match=r"holds an audit of other data; give another folder \(--out, from Python out=\)"
+    ):
         run(tmp_path, iris(flips=(8,)))
     with pytest.raises(InputError, match="holds an audit with seed=0, not 1; give another folder"):
         run(tmp_path, seed=1)
     with pytest.raises(InputError, match="holds an audit with backbone=None, not 'bert'"):
         run(tmp_path, backbone="bert")
     assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_an_audit_that_fails_before_its_first_run_leaves_no_folder(tmp_path):
+    with pytest.raises(MissingFileError, match="nope"):
+        run_audit(texts(["one", "two"] * 9)[1], device="cpu", out=tmp_path / "a", backbone=tmp_path / "nope")
+    assert not (tmp_path / "a").exists()
 
 
 def test_what_makes_way_is_what_another_audit_would_be_refused_for(tmp_path):
@@ -206,7 +214,7 @@ def variants():
     changed[3, 1] += 1
     words, labels, _ = reviews(20, wrong=())
     images, bars = shapes(20)
-    frame = pd.DataFrame({"x": X[:, 0], "c": ["red", "blue"] * 10})
+    frame = pd.DataFrame({"x": np.roll(X[:, 0], 1), "c": ["red", "red", "blue", "blue"] * 5})
     yield (
         "arrays",
         (X, y),
@@ -218,7 +226,7 @@ def variants():
         "frame",
         (frame, y),
         [
-            (frame.assign(x=changed[:, 1]), y),
+            (frame.assign(x=np.roll(changed[:, 1], 1)), y),
             (frame.rename(columns={"x": "z"}), y),
             (frame.assign(c="red"), y),
         ],

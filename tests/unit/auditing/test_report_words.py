@@ -107,6 +107,11 @@ def test_what_is_said_of_the_list_comes_to_what_the_headline_says(errors, share)
     assert beside(audit_with(errors, 0, 2 * errors, examples=600, issues=0, budgets=budgets)) == ""
 
 
+def test_a_list_that_should_hold_none_of_them_is_not_told_by_numbers():
+    budgets = {"n": [1], "errors": [0.4]}
+    assert beside(audit_with(1, 0, 2, examples=80, issues=1, budgets=budgets)) == ""
+
+
 def test_where_nothing_is_wrong_there_is_nothing_to_review():
     said = next_step(audit_with(0.2, 0, 2, examples=600, issues=0))
     assert said == "There is nothing that you must review; to be sure, look at the 20 least trusted examples."
@@ -234,6 +239,10 @@ def test_a_doubt_is_said_only_where_there_is_reason():
     pattern = doubt(dataclasses.replace(audit, about={"contradicted": 6723, "explained": [180, 230]}))
     assert pattern.startswith("The model contradicts 6,723 labels.")
     assert doubt(audit_with(2, 1, 3, examples=40)).startswith("With 40 examples")
+    many = audit_with(200, 100, 300, examples=400)
+    labels = {"label": [f"class {row // 4}" for row in range(400)]}
+    rare = dataclasses.replace(many, examples=many.examples.assign(**labels))
+    assert doubt(rare).startswith("With 400 examples of 100 classes, go by the order")
 
 
 def test_real_digits_have_a_headline():

@@ -173,7 +173,8 @@ class TestFrame:
 @pytest.mark.parametrize(
     "X",
     [TEXTS, tuple(TEXTS), np.array(TEXTS), np.array(TEXTS, dtype=object), pd.Series(TEXTS, index=range(3, 9)),
-     pd.Series(TEXTS, dtype="string"), [[text] for text in TEXTS], pd.Index(TEXTS)],
+     pd.Series(TEXTS, dtype="string"), pd.array(TEXTS, dtype="string"), [[text] for text in TEXTS],
+     pd.Index(TEXTS)],
     ids=lambda X: type(X).__name__,
 )  # fmt: skip
 def test_strings_are_texts(X):
@@ -293,7 +294,7 @@ def test_inputs_that_cannot_be_used_are_told(X, message):
         from_arrays(X, Y)
 
 
-@pytest.mark.parametrize("make", [list, np.array, pd.Series, torch.tensor])
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pd.array, torch.tensor])
 def test_ids_come_back_as_they_are(make):
     assert from_arrays(TABLE, Y, ids=make([9, 7, 5, 3, 1, 0])).ids.tolist() == [9, 7, 5, 3, 1, 0]
     if make is not torch.tensor:
@@ -549,3 +550,26 @@ class TestNpz:
 def test_an_image_in_a_list_beside_a_text_is_told(tmp_path):
     with pytest.raises(InputError, match="X: row 1 is"):
         from_arrays(["a", picture(tmp_path / "a.png")] * 3, Y)
+
+
+class TestFramesThatTellTheLabel:
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=40), "target": ["no", "yes"] * 20})
+
+    def test_the_label_among_the_features_is_refused(self):
+        with pytest.raises(
+            InputError, match=r"column 'target' of X is the label .*X\.drop\(columns='target'\)"
+        ):
+            from_arrays(self.frame, self.frame["target"])
+        with pytest.raises(InputError, match="'code' of X is the label under another name"):
+            from_arrays(self.frame[["a"]].assign(code=[7, 3] * 20), self.frame["target"])
+
+    def test_a_column_that_is_nearly_the_label_is_a_feature(self):
+        labels = self.frame["target"].where(self.frame.index != 5, "no")
+        assert from_arrays(self.frame, labels).inputs.columns.tolist() == ["a", "target"]
+
+    def test_a_counter_of_rows_is_left_out_unless_there_is_nothing_else(self):
+        labels = ["x"] * 20 + ["y"] * 20
+        data = from_arrays(self.frame[["a"]].assign(row=range(40)), labels)
+        assert data.inputs.columns.tolist() == ["a"]
+        assert data.said == ("left out: 'row' (counts the rows)",)
+        assert from_arrays(pd.DataFrame({"row": range(40)}), labels).inputs.columns.tolist() == ["row"]

@@ -203,6 +203,43 @@ class TestFeatures:
             "'when' (a date)"
         )
 
+    @pytest.mark.parametrize(
+        "values",
+        [["2024-03-01", "2024-03-02"], ["01/03/2024", "2/3/24"], ["1.3.2024 09:30", "1.3.2024 17:00:05"],
+         ["2024-03-01T09:30:00Z", "2024-03-01 09:30:00.5+01:00"], ["9:30", "11:45 PM"]],
+    )  # fmt: skip
+    def test_dates_are_left_out_of_files_without_types_too(self, tmp_path, values):
+        write_csv(
+            tmp_path / "d.csv", {"x": [*SIZES] * 4, "when": sorted(values * 2) * 6, "label": [*LABELS] * 4}
+        )
+        data = read_labelled(tmp_path / "d.csv")
+        assert data.inputs.columns.tolist() == ["x"]
+        assert "left out: 'when' (a date)" in data.said
+
+    @pytest.mark.parametrize("values", [["1-2", "3-4"], ["v1.2", "v1.3"], ["2024-03-01", "never"]])
+    def test_what_looks_a_little_like_a_date_is_a_category(self, tmp_path, values):
+        write_csv(
+            tmp_path / "d.csv", {"x": [*SIZES] * 4, "size": sorted(values * 2) * 6, "label": [*LABELS] * 4}
+        )
+        assert read_labelled(tmp_path / "d.csv").inputs.columns.tolist() == ["x", "size"]
+
+    @pytest.mark.parametrize(
+        ("values", "why"),
+        [(range(24), "counts the rows"), (range(30, 6, -1), "counts the rows"),
+         ([3 * row + row % 3 for row in range(24)], "in the order of the rows"),
+         ([10.0 * (30 - row) ** 2 for row in range(24)], "in the order of the rows")],
+    )  # fmt: skip
+    def test_what_tells_where_a_row_stands_is_left_out(self, tmp_path, values, why):
+        columns = {"x": [*SIZES] * 4, "number": list(values), "label": [*LABELS] * 4}
+        assert f"left out: 'number' ({why})" in read(tmp_path, columns).said
+        assert read(tmp_path, columns, features=["x", "number"]).inputs.columns.tolist() == ["x", "number"]
+
+    def test_numbers_in_order_in_a_few_rows_or_with_one_twice_are_features(self, tmp_path):
+        few = read(tmp_path, {"x": SIZES, "number": [2, 3, 5, 7, 11, 13], "label": LABELS})
+        twice = read(tmp_path, {"x": [*SIZES] * 4, "number": [5, *range(5, 28)], "label": [*LABELS] * 4})
+        assert "number" in few.inputs.columns
+        assert "number" in twice.inputs.columns
+
     def test_what_is_named_is_taken_whatever_it_is(self, tmp_path):
         columns = {"x": SIZES, "user_id": [1, 1, 2, 2, 3, 3], "verdict": ["no", "yes"] * 3, "name": SHORT,
                    "when": pa.array([1, 2, 3, 4, 5, 6], pa.timestamp("s")),

@@ -241,3 +241,60 @@ class TestWithoutHeader:
     def test_a_header_of_numbers_is_a_header(self, tmp_path):
         path = write_tsv(tmp_path / "a.tsv", {"1": TEXTS, "2": LABELS})
         assert len(read_labelled(path, label="2", text="1")) == 6
+
+
+class TestNumbersAsPeopleWriteThem:
+    """What spreadsheets make of numbers; a second column shows how the file parts fractions."""
+
+    @staticmethod
+    def written(path, cells, beside=("1.5", "2.5"), delimiter=","):
+        rows = 6 * len(cells)
+        columns = {"n": [*cells] * 6, "m": [*beside] * (rows // 2), "label": ["a", "b"] * (rows // 2)}
+        write_csv(path / "n.csv", columns, delimiter=delimiter)
+        return path / "n.csv"
+
+    @pytest.mark.parametrize(
+        ("cells", "numbers", "said"),
+        [
+            (["7.219", "716", "1.234.567"], [7219, 716, 1234567], "'n': '7.219' and the like read as 7219"),
+            (["7.219,5", "-1.000"], [7219.5, -1000], "'n': '7.219,5' and the like read as 7219,5"),
+            (["7.219", "7.21"], [7.219, 7.21], ""),
+        ],
+    )
+    def test_points_part_thousands_in_a_file_of_decimal_commas(self, tmp_path, cells, numbers, said):
+        data = read_labelled(self.written(tmp_path, cells, ("5,44", "1,2"), ";"))
+        np.testing.assert_allclose(data.inputs["n"][: len(cells)], np.float32(numbers))
+        assert [line for line in data.said if "read as" in line] == ([said] if said else [])
+        points = read_labelled(self.written(tmp_path, ["7.219", "716"], ("5.44", "1.2"), ";"))
+        np.testing.assert_allclose(points.inputs["n"][:2], np.float32([7.219, 716]))
+
+    @pytest.mark.parametrize(
+        ("cells", "numbers", "said"),
+        [
+            (["1,234.5", "716"], [1234.5, 716], "'n': '1,234.5' and the like read as 1234.5"),
+            (["1,234", "5", "n/a", "#N/A"], [1234, 5, np.nan, np.nan],
+             "'n': '1,234' and the like read as 1234"),
+            (["1.5", "2", "n/a", "."], [1.5, 2, np.nan, np.nan],
+             "'n': 'n/a', '.' (12 cells) taken as missing numbers"),
+        ],
+    )  # fmt: skip
+    def test_commas_part_thousands_and_missing_numbers_have_many_names(self, tmp_path, cells, numbers, said):
+        data = read_labelled(self.written(tmp_path, cells))
+        np.testing.assert_allclose(data.inputs["n"][: len(cells)], np.float32(numbers))
+        assert said in data.said
+
+    def test_a_cell_that_keeps_a_column_from_being_numbers_is_named(self, tmp_path):
+        file = self.written(tmp_path, [*(str(number * 37 % 1009) for number in range(59)), "30 EUR"])
+        why = "354 of 360 cells are numbers, but row 59 holds '30 EUR'"
+        assert any(f"'n' ({why})" in line for line in read_labelled(file).said)
+        assert f"'n' is read as categories: {why}" in read_labelled(file, features=["n", "m"]).said
+
+    def test_a_note_to_excel_is_told(self, tmp_path):
+        (tmp_path / "n.csv").write_text("sep=;\nn;label\n1;a\n2;b\n")
+        with pytest.raises(FileError, match="line 1 is a note to Excel"):
+            read_labelled(tmp_path / "n.csv")
+
+
+def test_sep_may_be_a_column(tmp_path):
+    (tmp_path / "n.csv").write_text("sep,label\n" + "1,a\n2,b\n1,b\n" * 2)
+    assert read_labelled(tmp_path / "n.csv").inputs.columns.tolist() == ["sep"]

@@ -66,6 +66,7 @@ class TestFolder:
         assert data.ids.tolist() == FILES
         assert "folders without images left out: 'empty'" in data.said
         assert "1 image beside the class folders left out" in data.said
+        assert "1 image in folders further down left out" in data.said
 
     def test_the_name_of_the_folder_is_found_from_within(self, tmp_path, monkeypatch):
         monkeypatch.chdir(picture_folder(tmp_path / "pets"))

@@ -35,6 +35,9 @@ KINDS = [
     (pd.Series(["b", "a"] * 3, index=range(7, 13)), ("a", "b"), [1, 0, 1, 0, 1, 0]),
     (pd.Series(["b", "a"] * 3, dtype="string"), ("a", "b"), [1, 0, 1, 0, 1, 0]),
     (pd.Series([1, 0] * 3, dtype="Int64"), ("0", "1"), [1, 0, 1, 0, 1, 0]),
+    (pd.array(["b", "a"] * 3, dtype="string"), ("a", "b"), [1, 0, 1, 0, 1, 0]),
+    (pd.array([1, 0] * 3, dtype="Int64"), ("0", "1"), [1, 0, 1, 0, 1, 0]),
+    (np.array([1, 0] * 3, dtype=">f8"), ("0", "1"), [1, 0, 1, 0, 1, 0]),
     (pd.Series(pd.Categorical(["b", "a"] * 3, ["z", "b", "a"])), ("b", "a"), [0, 1] * 3),
     (pd.Categorical([2, 10] * 3, [10, 2]), ("10", "2"), [1, 0] * 3),
     (pd.DataFrame({"y": ["b", "a"] * 3}), ("a", "b"), [1, 0, 1, 0, 1, 0]),
@@ -58,10 +61,20 @@ def test_whole_floats_are_told():
     assert from_arrays(FEATURES, [2, 3] * 3).said == ()
 
 
+ALIKE = "classes {} differ in case, spaces or encoding of letters alone; they are kept apart"
+
+
+def test_classes_whose_letters_are_encoded_in_two_ways_are_told():
+    composed, decomposed = "caf\N{LATIN SMALL LETTER E WITH ACUTE}", "cafe\N{COMBINING ACUTE ACCENT}"
+    data = from_arrays(FEATURES, [composed, decomposed, "tea"] * 2)
+    assert len(data.classes) == 3
+    assert data.said == (ALIKE.format(f"'{decomposed}', '{composed}'"),)
+
+
 def test_classes_that_differ_in_case_or_spaces_are_told():
     data = from_arrays(FEATURES, ["cat", "Cat", "cat ", "cat", "Cat", "cat "])
     assert data.classes == ("Cat", "cat", "cat ")
-    assert data.said == ("classes 'Cat', 'cat', 'cat ' differ in case or spaces alone; they are kept apart",)
+    assert data.said == (ALIKE.format("'Cat', 'cat', 'cat '"),)
 
 
 def test_names_of_classes_may_be_given():

@@ -8,6 +8,7 @@ from icelens.data.own.pixels import eight_bits, flat
 
 DRAWN = np.zeros((6, 8), dtype=np.uint8)
 DRAWN[1:5, 2:4] = 255
+ORIENTATION = 0x0112
 PLAIN = Image.fromarray(np.arange(48, dtype=np.uint8).reshape(6, 8))
 
 
@@ -31,6 +32,19 @@ def test_every_mode_is_grey_colour_or_numbers(mode, plain):
     assert (found.mode, found.size) == (plain, (8, 6))
     if mode in ("L", "LA", "I;16", "I;16B", "I", "F"):
         np.testing.assert_array_equal(found, PLAIN)
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
+def test_a_photograph_that_is_stored_on_its_side_stands_upright(tmp_path, suffix):
+    upright = Image.new("L", (16, 8))
+    upright.paste(255, (8, 0, 16, 8))  # light on the right
+    exif = Image.Exif()
+    exif[ORIENTATION] = 6  # to be turned clockwise by a quarter
+    upright.transpose(Image.Transpose.ROTATE_90).save(tmp_path / f"a.{suffix}", exif=exif)
+    with Image.open(tmp_path / f"a.{suffix}") as image:
+        found = flat(image)
+    assert found.size == upright.size
+    np.testing.assert_allclose(np.asarray(found.convert("L"), int), upright, atol=8)
 
 
 @pytest.mark.parametrize("mode", ["LA", "RGBA"])

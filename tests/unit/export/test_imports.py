@@ -79,6 +79,33 @@ def test_label_studio_out_and_back(tasks, tmp_path):
     assert standing(run)[rows[1]] == ("relabel", other[1], "Label Studio user 1")
 
 
+def test_an_annotator_who_goes_back_to_the_first_answer_is_heard(tasks, tmp_path):
+    run, there = tasks
+    row, path = there[0]["data"]["icelens_index"], tmp_path / "annotations.json"
+    for minute, label in enumerate(("good", "bad", "good")):
+        there[0]["annotations"] = [annotation(7, label, minute=minute)]
+        path.write_text(json.dumps(there))
+        assert import_verdicts(run, path, who="me").new == 1
+        given = there[0]["data"]["given"]
+        assert standing(run)[row][:2] == (("keep", None) if label == given else ("relabel", label))
+    assert import_verdicts(run, path, who="me").new == 0
+
+
+def test_a_table_that_was_replaced_since_says_so_and_is_given_again_when_asked(audit, tmp_path):
+    run = audit("text")
+    first = written(
+        tmp_path / "first.csv", [{"id": "r001", "verdict": "drop"}, {"id": "r002", "verdict": "keep"}]
+    )
+    then = written(tmp_path / "then.csv", [{"id": "r001", "verdict": "keep"}])
+    assert [import_verdicts(run, file, who="me").passed for file in (first, then)] == [0, 0]
+    done = import_verdicts(run, first, who="me")
+    assert (done.new, done.passed) == (0, 1)
+    assert standing(run)[1] == ("keep", None, "me")
+    done = import_verdicts(run, first, who="me", again=True)
+    assert (done.new, done.passed) == (1, 0)
+    assert standing(run)[1] == ("drop", None, "me")
+
+
 def test_the_small_json_of_label_studio(tasks, tmp_path):
     run, there = tasks
     small = [
@@ -253,3 +280,41 @@ def test_files_that_say_nothing(audit, tmp_path):
     (tmp_path / "v.xml").write_text("x")
     with pytest.raises(InputError, match=r"neither \.json, .*, nor \.csv or \.tsv"):
         import_verdicts(run, tmp_path / "v.xml", who="me")
+
+
+def test_a_cleaned_copy_from_which_rows_were_dropped_keeps_nothing(audit, tmp_path, examples):
+    run = audit("text")
+    table = examples(run)
+    rows = [{"id": id, "label": label} for id, label in zip(table["id"], table["label"], strict=True)]
+    del rows[7], rows[3]
+    with pytest.raises(InputError, match="holds no verdict"):
+        import_verdicts(run, written(tmp_path / "same.csv", rows), who="me")
+    rows[5]["label"] = other = "good" if rows[5]["label"] == "bad" else "bad"
+    import_verdicts(run, written(tmp_path / "copy.csv", rows), who="me")
+    (said,) = standing(run).values()
+    assert said == ("relabel", other, "me")
+
+
+def test_what_export_wrote_can_be_filled_in_in_a_spreadsheet(audit, tmp_path):
+    run = audit("text")
+    export_audit(run, "csv", tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))[:8]
+    others = ["good" if row["label"] == "bad" else "bad" for row in rows]
+    rows[0]["verdict"] = "drop"
+    for row, other in zip(rows[1:3], others[1:3], strict=True):
+        row["label_after"] = other
+    rows[3]["label_after"] = rows[3]["label"]
+    done = import_verdicts(run, written(tmp_path / "back.csv", rows), who="me")
+    assert done.new == 3
+    assert {index: said[:2] for index, said in standing(run).items()} == {
+        int(rows[0]["index"]): ("drop", None),
+        int(rows[1]["index"]): ("relabel", others[1]),
+        int(rows[2]["index"]): ("relabel", others[2]),
+    }
+
+
+def test_numbers_of_rows_may_have_got_a_fraction(audit, tmp_path):
+    run = audit("text")
+    import_verdicts(run, written(tmp_path / "v.csv", [{"index": "5.0", "verdict": "drop"}]), who="me")
+    assert standing(run) == {5: ("drop", None, "me")}

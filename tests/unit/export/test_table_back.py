@@ -207,3 +207,16 @@ class TestFiles:
             rows_of(tmp_path / "back.csv", ",", known, "me")
         (tmp_path / "back.csv").write_text(f"id,text,label\n3,{words},oak\n")
         assert [one.label for one in rows_of(tmp_path / "back.csv", ",", known, "me")] == ["oak"]
+
+
+def test_where_rows_were_left_out_an_index_alone_is_refused_and_an_id_is_the_row(tmp_path, said):
+    """Of row 8 on each example stands two places before its row: two rows have no label."""
+    frame = table().assign(species=["oak", "elm"] * 6)
+    frame.loc[[6, 7], "species"] = None
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    known = known_of(tmp_path / "data.csv", drop_unlabelled=True)
+    assert known.ids[6] == "8"
+    with pytest.raises(InputError, match="'index' may hold row numbers or ids"):
+        said(pd.DataFrame({"index": [8], "verdict": ["drop"]}), known)
+    assert said(pd.DataFrame({"id": [8], "verdict": ["drop"]}), known) == {6: "drop"}
+    assert said(pd.DataFrame({"index": [6], "id": [8], "verdict": ["drop"]}), known) == {6: "drop"}

@@ -18,10 +18,11 @@ from icelens.errors import InputError
 from icelens.review import pages
 from icelens.review.app import Review
 from icelens.review.asked import asked_of, choices, number_of, numbers_of
+from icelens.review.contents import contents_of
 from icelens.review.desk import Desk
 from icelens.review.filters import Filters
 from icelens.review.images import picture
-from icelens.review.records import Content, Example, Progress, Verdict
+from icelens.review.records import Content, Example, Progress, Verdict, content_of
 from icelens.review.rerank import Left, Reranked
 from icelens.review.security import Door
 from icelens.review.shown import class_rows, digits, item, saved
@@ -100,6 +101,17 @@ def test_an_example_with_nothing_known_of_it_can_be_shown():
     assert (shown["trust"], shown["trust_text"], shown["why"], shown["texts"]) == (0.0, "?", "", [])
     long = item(example(content=Content(texts=("x" * 30_000,))), codes, "run", whole=True)
     assert long["note"] == "The first 20,000 of 30,000 characters."
+
+
+@pytest.mark.parametrize(("whole", "part"), [(True, "20,000"), (False, "700")])
+def test_a_text_of_which_not_all_was_kept_is_said_to_be_cut(whole, part):
+    texts = ("short", "y" * 52_531)
+    (kept,) = contents_of(labelled("text", [texts], [0]), np.arange(1), np.arange(1)).take(np.arange(1))
+    content = content_of("text", (), kept.shown, None, False)
+    codes = {name: code for code, name in enumerate(CLASSES)}
+    shown = item(example(content=content), codes, "run", whole=whole)
+    assert [len(text) for text in shown["texts"]] == [5, 20_000 if whole else 700]
+    assert shown["note"] == f"The first {part} of 52,531 characters."
 
 
 def test_what_is_said_of_a_verdict():

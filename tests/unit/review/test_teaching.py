@@ -81,18 +81,16 @@ def test_verdicts_that_were_all_taken_back_rule_the_list_no_longer(tmp_path, mon
         assert teller.told(store)["sentence"].startswith("2 reviewed" if unsure else "About ")
 
 
-def test_what_is_said_of_all_that_is_left_says_when_it_was_counted(tmp_path):
+def test_what_is_said_of_those_that_are_left_says_when_it_was_counted(tmp_path):
     store, _ = opened(tmp_path / "audit")
     with store:
         teller, said = Teller(), "Of the next 60, about 8 are wrong (90 % interval 4 to 12)."
-        teller.worth, teller.of_all = said, True
+        teller.worth = said
         assert teller.told(store)["worth"] == said
         store.judge(5, "drop", who="ann", key="1")
         assert teller.told(store)["worth"] == f"Before the last verdict: o{said[1:]}"
         store.judge(6, "drop", who="ann", key="2")
         assert teller.told(store)["worth"].startswith("Before the last 2 verdicts: of the next 60")
-        teller.of_all = False  # a few of many: ten verdicts change little
-        assert teller.told(store)["worth"] == said
 
 
 def test_going_on_is_said_to_pay_until_it_surely_does_not():

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FIRST = 100  # suspects that a first review looks at
 FALLBACK = 20  # examples shown where none is an issue
 FEW = 50  # examples, of which no network learns much
+FEW_EACH = 5  # of a class: what was held out leaves too few to learn it by
 TORN = 1.5  # times the estimate, from where on it is worth a warning that so many explain the labels too
 WIDER = 1.25  # times the upper end of the interval, from where on it is worth a warning
 NEARLY_ALL = 0.985
@@ -143,7 +144,7 @@ def beside(audit: Audit) -> str:
     if not issues or not len(audit.budgets):
         return ""
     listed = min(round(float(expected(audit, [issues])[0])), errors)
-    if listed == errors:
+    if listed in (0, errors):
         return ""
     others = counted(len(audit.examples) - issues, "other example")
     return (
@@ -158,6 +159,10 @@ def doubt(audit: Audit) -> str:
     low, high = audit.about.get("explained", (estimate.low, estimate.high))
     if len(audit.examples) < FEW:
         few = counted(len(audit.examples), "example")
+        return f"With {few}, go by the order of the list and not by its numbers."
+    classes = audit.examples["label"].nunique()
+    if len(audit.examples) < FEW_EACH * classes:
+        few = f"{counted(len(audit.examples), 'example')} of {counted(classes, 'class', 'classes')}"
         return f"With {few}, go by the order of the list and not by its numbers."
     if high > TORN * estimate.errors and high >= 1:
         return (

@@ -13,11 +13,13 @@ import pandas as pd
 import pyarrow as pa
 import scipy.sparse
 from numpy.typing import NDArray
+from pandas.api.extensions import ExtensionArray
 
 from icelens.counts import counted
 from icelens.data.own.features import build_features, finite, narrowed
-from icelens.data.own.origin import Origin, brief, listed, sound
-from icelens.data.own.profile import few_values
+from icelens.data.own.labels import Labels
+from icelens.data.own.origin import Origin, brief, sound
+from icelens.data.own.profile import IN_ORDER, few_values, order_of_rows, same_as
 from icelens.data.own.table import is_string, plain
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class Found:
 
 def find_inputs(X: Any, origin: Origin) -> Found:
     """Texts, images or features, by the type of what is handed in."""
+    if isinstance(X, ExtensionArray):
+        X = pd.Series(X)
     if isinstance(X, pd.DataFrame):
         return _frame(X, origin)
     if isinstance(X, pd.Series | pd.Index):
@@ -73,7 +77,7 @@ def column_of(values: Any, origin: Origin, what: str) -> Any:
             value.item() if hasattr(value, "item") and not isinstance(value, str) else value
             for value in values
         ]
-    elif not isinstance(values, pd.Series | pd.Index | pd.Categorical | pa.Array | pa.ChunkedArray):
+    elif not isinstance(values, pd.Series | pd.Index | ExtensionArray | pa.Array | pa.ChunkedArray):
         raise origin.error(f"{what} must be a list, array, Series or tensor, got {type(values).__name__}")
     return _arrow(values, origin, what)
 
@@ -85,6 +89,8 @@ def _arrow(values: Any, origin: Origin, what: str) -> Any:
         values = np.asarray(values)
     if isinstance(values, np.ndarray) and values.dtype.kind == "S":
         values = np.char.decode(values, "utf-8", "replace")
+    if isinstance(values, np.ndarray) and not values.dtype.isnative:
+        values = values.astype(values.dtype.newbyteorder("="))
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, UnicodeError, OverflowError, TypeError, ValueError):
@@ -140,8 +146,25 @@ def _frame(X: pd.DataFrame, origin: Origin) -> Found:
             f"{origin.inputs} has no numbers or categories; to learn from text hand in one column, "
             f"such as {origin.inputs}[{brief(wordy[0])}]"
         )
-    said = (f"left out: {listed(wordy)} (too many different values)",) if wordy else ()
-    return Found("table", build_features(kept, column, origin), said)
+    placed = {name: why for name in kept if len(X) >= IN_ORDER and (why := order_of_rows(column(name)))}
+    kept = [name for name in kept if name not in placed] or kept
+    left = {**dict.fromkeys(wordy, "too many different values"), **placed}
+    said = [f"{brief(name)} ({why})" for name, why in left.items() if name not in kept]
+    return Found(
+        "table", build_features(kept, column, origin), (f"left out: {', '.join(said)}",) if said else ()
+    )
+
+
+def check_no_label(features: pd.DataFrame, labels: Labels, origin: Origin) -> None:
+    """Raise where a column is the label under another name: learned from, it makes every label look right."""
+    codes = np.full(len(features), -1)
+    codes[labels.rows] = labels.codes
+    for name in features:
+        if same_as(pa.chunked_array([pa.array(features[name], from_pandas=True)]), codes):
+            raise origin.error(
+                f"column {brief(name)} of {origin.inputs} is the label under another name; leave it out: "
+                f"{origin.inputs}.drop(columns={brief(name)})"
+            )
 
 
 def _sparse(X: Any, origin: Origin) -> Found:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from icelens.data.own import naming, profile
 from icelens.data.own.asked import BY_NUMBER, Asked
+from icelens.data.own.numbers import slips
 from icelens.data.own.origin import brief, listed
 from icelens.data.own.table import Table, type_name
 from icelens.errors import InputError
@@ -71,7 +72,8 @@ def find_inputs(table: Table, asked: Asked, taken: set[str], codes: NDArray[np.i
         codes: the label of every row, -1 where it has none.
     """
     if asked.inputs:
-        return Inputs(*asked.inputs)
+        kind, names = asked.inputs
+        return Inputs(kind, names, tuple(_slips(table, names)) if kind == "table" else ())
     reasons = _unfit(table, taken)
     free = [name for name in table.names if name not in taken and name not in reasons]
     for find in (_find_image, _find_text, _find_features, _find_short_text):
@@ -80,6 +82,12 @@ def find_inputs(table: Table, asked: Asked, taken: set[str], codes: NDArray[np.i
             return _with_left_out(table, found, taken, reasons)
         reasons |= found.reasons if found else {}
     raise _nothing(table, taken, reasons)
+
+
+def _slips(table: Table, names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if table.sort(name) == "string" and (why := slips(table.column(name))):
+            yield f"{brief(name)} is read as categories: {why}"
 
 
 def _unfit(table: Table, taken: set[str]) -> dict[str, str]:
@@ -150,16 +158,18 @@ def _no_feature(table: Table, name: str, codes: NDArray[np.int64]) -> str:
         return {"date": "a date", "nothing": "empty"}.get(sort, f"holds {type_name(column.type)}")
     if profile.constant(column):
         return "never changes" if column.null_count < len(column) else "empty"
+    if sort == "string" and profile.dates(column):
+        return "a date"
     if sort == "string" and not profile.few_values(column):
-        return "too many different values"
-    if profile.counts_rows(column):
-        return "counts the rows"
-    return "the label under another name" if profile.same_as(column, codes) else ""
+        return slips(column) or "too many different values"
+    order = profile.order_of_rows(column)
+    return order or ("the label under another name" if profile.same_as(column, codes) else "")
 
 
 def _with_left_out(table: Table, found: Inputs, taken: set[str], reasons: dict[str, str]) -> Inputs:
     why = {**reasons, **found.reasons}
-    left = [name for name in table.names if name not in taken and name not in found.columns]
+    known = {*taken, *found.columns}
+    left = [name for name in table.names if name not in known]
     said = f"left out: {_with_reasons(left, why)}"
     return Inputs(found.kind, found.columns, (*found.said, said) if left else found.said)
 

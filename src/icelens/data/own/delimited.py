@@ -22,7 +22,7 @@ import pyarrow.csv as arrow_csv
 
 from icelens.data.own.asked import BY_NUMBER
 from icelens.data.own.naming import UNNAMED
-from icelens.data.own.numbers import as_numbers, as_row_names, looks_like_numbers
+from icelens.data.own.numbers import as_numbers, as_row_names, looks_like_numbers, uses_decimal_commas
 from icelens.data.own.origin import Origin, brief, reading
 from icelens.data.own.table import Layout, Table
 from icelens.data.own.textfile import look_through, opened
@@ -82,8 +82,7 @@ def read_delimited(path: Path, delimiter: str, *, named: tuple[str, ...], exact:
     said += () if found == delimiter else (f"fields are separated by {DELIMITERS[found]}",)
     layout = Layout(found, bool(header.lines), quoting=AS_LETTERS not in said)
     table = Table(rows, path, nameless=header.nameless, said=said, layout=layout)
-    # Where a comma parts a number, it cannot part fields.
-    return _typed(table, exact, header.row_names, decimal_commas=found == ";")
+    return _typed(table, exact, header.row_names, decimal_commas=_decimal_commas(table, found))
 
 
 def lines_of(table: Table) -> list[int]:
@@ -126,6 +125,8 @@ def _rows(
     numeric = {
         name for name, column in zip(header.names, zip(*rows, strict=True), strict=False)
         if name not in kept and looks_like_numbers(column)
+        # What a point means in such a file is told by all of its columns.
+        and not (delimiter == ";" and any("." in cell for cell in column))
     }  # fmt: skip
     for numbers in (numeric, set[str]()):
         try:
@@ -210,6 +211,8 @@ def _whole(path: Path, record: Record, width: int) -> list[str]:
 def _header(path: Path, first: Record, named: tuple[str, ...]) -> Header:
     """What the columns are called; one without a name has its number, and so have all without a header."""
     line, cells = first
+    if len(cells) <= 2 and cells[0].lower().startswith("sep="):
+        raise Origin(path).damaged(f"line {line:,} is a note to Excel ('sep='), no header; remove that line")
     numbers = [str(number) for number in range(1, len(cells) + 1)]
     if named and set(named) <= set(numbers) and not set(named) <= set(cells):
         return Header(numbers, 0)
@@ -238,6 +241,12 @@ def _delimiter(path: Path, expected: str) -> str:
     return expected
 
 
+def _decimal_commas(table: Table, delimiter: str) -> bool:
+    """Whether commas part fractions in a file, and points thousands; not where commas part fields."""
+    strings = (table.column(name) for name in table.names if table.sort(name) == "string")
+    return delimiter == ";" and any(map(uses_decimal_commas, strings))
+
+
 def _typed(table: Table, exact: Exact, row_names: frozenset[str], *, decimal_commas: bool) -> Table:
     """Columns of strings that are numbers all the way down become numbers; the others are marked untyped."""
     columns, said, untyped, kept = table.columns, list(table.said), set(), exact(table.names)
@@ -250,6 +259,5 @@ def _typed(table: Table, exact: Exact, row_names: frozenset[str], *, decimal_com
             untyped.add(name)
             continue
         columns = columns.set_column(position, name, found.column)
-        if found.missing:
-            said.append(f"{brief(name)}: {found.missing} taken as missing numbers")
+        said += [f"{brief(name)}: {what}" for what in found.said]
     return replace(table, columns=columns, untyped=frozenset(untyped), said=tuple(said))

@@ -41,7 +41,7 @@ def read_frame(path: Path, kinds: Mapping[str, str], let: Let) -> Labelled:
     """Read a table with the columns of a DataFrame, each of them a feature, and one of labels.
 
     In memory a column is learned from even where a file's reader would leave it out: a constant, a date, a
-    row counter, a number that is named like an id. And text has no types: there, numbers may be categories,
+    number that is named like an id. And text has no types: there, numbers may be categories,
     and dates words.
 
     Args:

@@ -27,6 +27,8 @@ def read_imagefolder(folder: Path) -> tuple[list[Path], list[str], list[str], tu
     beside = len(_images(folder))
     said = [f"folders without images left out: {listed(empty)}"] if empty else []
     said += [f"{counted(beside, 'image')} beside the class folders left out"] if beside else []
+    below = sum(_below(folder / name) for name in found)
+    said += [f"{counted(below, 'image')} in folders further down left out"] if below else []
     pairs = [(name, image) for name, images in found.items() for image in images]
     paths = [folder / name / image for name, image in pairs]
     ids = [f"{name}/{image}" for name, image in pairs]
@@ -50,6 +52,12 @@ def _images(folder: Path) -> list[str]:
         name for name in _visible(folder)
         if name.lower().endswith(SUFFIXES) and (folder / name).is_file()
     ]  # fmt: skip
+
+
+def _below(folder: Path) -> int:
+    """How many images lie in folders of this one, and in theirs."""
+    inner = [folder / name for name in _visible(folder) if (folder / name).is_dir()]
+    return sum(len(_images(path)) + _below(path) for path in inner)
 
 
 def _visible(folder: Path) -> list[str]:

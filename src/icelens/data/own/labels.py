@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -237,8 +238,8 @@ def _alike(classes: tuple[str, ...]) -> list[str]:
     """Classes that are probably one, and labels of them wrong by a slip of the keyboard."""
     same = defaultdict(list)
     for name in classes:
-        same[" ".join(name.casefold().split())].append(name)
+        same[" ".join(unicodedata.normalize("NFKC", name).casefold().split())].append(name)
     return [
-        f"classes {listed(names)} differ in case or spaces alone; they are kept apart"
+        f"classes {listed(names)} differ in case, spaces or encoding of letters alone; they are kept apart"
         for names in same.values() if len(names) > 1
     ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageStat
+from PIL import Image, ImageOps, ImageStat
 
 GREY = ("1", "L", "LA", "La")
 FAINT = 32  # of 255: what differs less from white, in the mean over what is drawn, is lost on it
@@ -15,10 +15,11 @@ NO_NUMBER = 1e30  # beyond lies what stands for no number, such as -3.4e38 in ma
 
 
 def flat(image: Image.Image) -> Image.Image:
-    """Grey (mode L) or colour (RGB) without transparency; greys of more than 8 bits as numbers (I or F).
+    """Grey (mode L) or colour (RGB) without transparency, the right way up; deeper greys as numbers (I or F).
 
     `eight_bits` scales those once all are there.
     """
+    image = ImageOps.exif_transpose(image)
     if image.mode.startswith("I"):
         return image.convert("I")
     if image.mode == "F":

@@ -16,6 +16,11 @@ from pyarrow import types
 from icelens.data.own.table import is_string, strings
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
+# 2024-03-01, 01/03/2024, 1.3.24, each with or without a time of day; or a time of day alone.
+TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?[AaPp][Mm])?"
+DAY = r"([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.]([0-9]{4}|[0-9]{2}))"
+DATE = re.compile(rf"{DAY}([T ]{TIME} ?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?)?|{TIME}")
+IN_ORDER = 20  # so many different numbers stand in order by chance once in 10^18 tables
 SAMPLE = 5_000
 LONG, MIXED, DENSE = 20, 0.5, 8
 MOST_CATEGORIES = 1_000
@@ -84,12 +89,28 @@ def constant(column: Any) -> bool:
     return True
 
 
-def counts_rows(column: Any) -> bool:
-    """Whether a column of integers goes up by one from row to row: its order says nothing of the example."""
+def dates(column: Any) -> bool:
+    """Whether all strings of a column are dates or times, as files without types write them.
+
+    >>> dates(pa.array(["2024-03-01", "1.4.2024 9:30"])), dates(pa.array(["2024-03-01", "never"]))
+    (True, False)
+    """
+    values = {value.strip() for value in sample(column)} - {""}
+    return bool(values) and all(DATE.fullmatch(value) for value in values)
+
+
+def order_of_rows(column: Any) -> str:
+    """How whole numbers follow the rows, or nothing: what they tell is where an example stands.
+
+    It would tell rows apart that are sorted by their labels, the wrong labels as well as the right ones.
+    """
     if len(column) < 2 or column.null_count or not _whole(column):
-        return False
-    numbers = column.cast(pa.float64(), safe=False).to_numpy()
-    return bool((np.diff(numbers) == 1).all())
+        return ""
+    steps = np.diff(column.cast(pa.float64(), safe=False).to_numpy())
+    if abs(steps[0]) == 1 and (steps == steps[0]).all():
+        return "counts the rows"
+    sorted_by = (steps > 0).all() or (steps < 0).all()
+    return "in the order of the rows" if sorted_by and len(column) >= IN_ORDER else ""
 
 
 def same_as(column: Any, codes: NDArray[np.int64]) -> bool:

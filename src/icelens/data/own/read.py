@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from icelens.data.labelled import Columns, Labelled
@@ -21,6 +22,7 @@ from icelens.data.own.jsonlines import read_jsonlines
 from icelens.data.own.labels import read_labels
 from icelens.data.own.npz import read_npz
 from icelens.data.own.origin import Origin, brief
+from icelens.data.own.profile import IN_ORDER
 from icelens.data.own.table import Table
 from icelens.errors import MissingFileError
 
@@ -203,6 +205,8 @@ def _from_memory(X: Any, y: Any, ids: Any, *, origin: Origin, let: Let, classes:
     found = arrays.find_inputs(X, origin)
     _check_lengths(origin, _rows(found.inputs), {label: given} | ({} if names is None else {named: names}))
     labels = read_labels(given, let.rules(origin, label), names=classes)
+    if isinstance(found.inputs, pd.DataFrame) and len(found.inputs) >= IN_ORDER:
+        arrays.check_no_label(found.inputs, labels, origin)
     return assemble(found.kind, found.inputs, labels, names, origin=origin, let=let, said=found.said)
 
 
