@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from torch import Tensor, nn
 
 from icelens.data import Labelled
-from icelens.data.own.pixels import eight_bits, flat
+from icelens.data.own.pixels import colour
 from icelens.errors import FileError, InputError
 from icelens.models.encoder import load_backbone, load_image_processor, load_tokenizer
 
@@ -97,19 +96,11 @@ def _pixels(processor: Any, data: Labelled, row: int) -> Tensor:
         source = source[..., 0]
     try:
         with open_image(source) as image:
-            colour = _colour(image)
+            seen = colour(image)  # each by itself, as batches come one by one
     except Exception as error:  # decoders raise whatever the bytes lead them to
         raise FileError(f"{data.name}: image '{data.ids[row]}' cannot be read: {error}") from None
-    pixels: Tensor = processor(images=colour, return_tensors="pt")["pixel_values"][0]
+    pixels: Tensor = processor(images=seen, return_tensors="pt")["pixel_values"][0]
     return pixels
-
-
-def _colour(image: Image.Image) -> Image.Image:
-    """Three channels of 8 bits; deeper greys are stretched each by itself, as batches come one by one."""
-    seen = flat(image)
-    if seen.mode not in ("L", "RGB"):
-        seen = Image.fromarray(eight_bits([np.asarray(seen)])[0])
-    return seen.convert("RGB")
 
 
 def _pooled(output: Any, name: str | Path, pooler: bool) -> Tensor:

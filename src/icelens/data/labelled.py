@@ -76,7 +76,7 @@ class Labelled:
                 f"labels must be int64 of shape (N,), got {self.labels.dtype} {self.labels.shape}"
             )
         for what, count in (
-            ("inputs", _count(self.inputs)),
+            ("inputs", rows_in(self.inputs)),
             ("ids", len(self.ids)),
             ("rows", len(self.rows)),
         ):
@@ -112,6 +112,6 @@ def take_inputs(inputs: Any, positions: NDArray[np.int64]) -> Any:
     return inputs[positions]
 
 
-def _count(inputs: Any) -> int:
-    # A sparse matrix has no len().
+def rows_in(inputs: Any) -> int:
+    """How many examples there are; a sparse matrix has no len()."""
     return int(inputs.shape[0]) if hasattr(inputs, "shape") else len(inputs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -130,17 +129,6 @@ class Store:
             query = f"SELECT {sums} FROM tallies t WHERE {where}"
             total, kept, relabelled, dropped, unsure, doubt = connection.execute(query, parameters).fetchone()
         return Progress(total, kept, relabelled, dropped, unsure, max(float(doubt), 0.0))
-
-    def expected_left(self, first: int = 500, filters: Filters = EVERYTHING) -> float:
-        """How many errors to expect among the open ones of the first examples of a list."""
-        with self._database.reading() as connection:
-            places = self._next(connection, filters, None, first)
-            rows = connection.execute(
-                "SELECT e.place, e.trust FROM json_each(?) j CROSS JOIN examples e ON e.place = j.value "
-                "WHERE NOT EXISTS (SELECT 1 FROM standing s WHERE s.place = e.place)",
-                (json.dumps(places),),
-            )
-            return sum(1 - self._order.trust_of(place, trust) for place, trust in rows)
 
     def judge(
         self, index: int, verdict: str, *, label: str | None = None, who: str, key: str,

@@ -82,9 +82,14 @@ def test_photographs_are_turned_upright_and_say_nothing_else(tmp_path):
         assert set(upright.info) <= {"loop", "background"}
 
 
-def test_transparency_stays(tmp_path):
-    pixels = np.dstack([scene(100, 100), np.zeros((100, 100), np.uint8)])
-    assert decoded(picture(saved(tmp_path, "a.png", Image.fromarray(pixels)), 20_000)).mode == "RGBA"
+def test_transparency_lies_on_paper_as_the_network_sees_it(tmp_path):
+    """A black drawing would else be lost on a dark page."""
+    pixels = np.zeros((40, 40, 4), np.uint8)
+    pixels[10:20, 10:20, 3] = 255
+    shown = np.asarray(decoded(picture(saved(tmp_path, "a.png", Image.fromarray(pixels)), 20_000)))
+    assert shown.shape == (40, 40, 3)
+    assert (shown[10:20, 10:20] == 0).all()
+    assert (shown[:10] == 255).all()
 
 
 def test_long_and_thin_images_have_a_picture():

@@ -250,8 +250,6 @@ def test_a_new_order_moves_some_and_leaves_the_rest(tmp_path):
     trust[moved] = [0.0, 0.5, 1.0]
     still = table.index != before[0]
     assert store.progress().expected == pytest.approx((1 - trust[still]).sum())
-    first = [index for index in expected[:8] if index != before[0]]
-    assert store.expected_left(8) == pytest.approx((1 - trust[first]).sum())
     assert store.order_version == 1
     with Store(store.path) as other:
         assert indices(other.page(limit=40)) == expected

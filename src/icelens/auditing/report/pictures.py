@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 # Longest side and quality, the best first; the first that fits into the bytes of a picture is taken.
 RUNGS = ((160, 80), (160, 60), (128, 60), (96, 60), (96, 40), (72, 40), (56, 30))
 LOSSLESS = 48  # up to this side every pixel of an image counts, and few bytes hold them all
-# Formats that Pillow decodes by itself. Others start programs (EPS) or are documents of their own.
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF", "PPM", "MPO", "ICO", "TGA", "JPEG2000", "AVIF")
 
 
 def picture(image: Any, room: int) -> str | None:
@@ -40,10 +38,10 @@ def is_coarse(image: str) -> bool:
 
 
 def read_image(image: Any, side: int) -> Image:
-    """A path, a file in memory or a uint8 array as 8 bits of RGB or RGBA, the right way up.
+    """A path, a file in memory or a uint8 array as 8 bits of colour, as a network sees it: upright, on paper.
 
     Args:
-        image: what to read; only formats that Pillow decodes by itself, whatever the file is called.
+        image: what to read, in one of the formats that are read as data, whatever the file is called.
         side: about the longest side that is needed: a large JPEG is then decoded to fewer pixels.
     """
     return _from_array(image) if isinstance(image, np.ndarray) else _from_file(image, side)
@@ -59,23 +57,18 @@ def encoded(image: Image, kind: str, **settings: Any) -> bytes:
 
 
 def _from_file(path: Any, side: int) -> Image:
-    from PIL import Image, ImageOps
+    from PIL import Image
+
+    from icelens.data.own.images import open_image
+    from icelens.data.own.pixels import colour
 
     with warnings.catch_warnings():
         # An image that Pillow takes for an attack on memory counts as unreadable; other oddities do not.
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        known = [name for name in FORMATS if name in _registered()]
-        with Image.open(path, formats=known) as file:
+        with open_image(path) as file:
             file.draft("RGB", (2 * side,) * 2)
-            return ImageOps.exif_transpose(_eight_bits(file))
-
-
-def _registered() -> set[str]:
-    from PIL import Image
-
-    Image.init()
-    return set(Image.OPEN)
+            return colour(file)
 
 
 def _from_array(pixels: NDArray[Any]) -> Image:
@@ -85,16 +78,6 @@ def _from_array(pixels: NDArray[Any]) -> Image:
         # Pillow knows 1, 3 and 4 channels; of others the first says most.
         pixels = pixels if pixels.shape[-1] in (3, 4) else pixels[..., 0]
     return Image.fromarray(np.ascontiguousarray(pixels.astype(np.uint8)))
-
-
-def _eight_bits(image: Image) -> Image:
-    """RGB or RGBA; deeper greys are stretched from their least to their greatest value."""
-    if image.mode.startswith(("I", "F")):
-        deep = np.asarray(image, dtype=np.float64)
-        low, high = np.nanmin(deep), np.nanmax(deep)
-        return _from_array(np.nan_to_num((deep - low) / max(high - low, 1e-12)) * 255)
-    transparent = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
-    return image.convert("RGBA" if transparent else "RGB")
 
 
 def _fitting(image: Image, room: int) -> str:

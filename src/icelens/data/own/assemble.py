@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from icelens.counts import counted
-from icelens.data.labelled import Labelled, take_inputs
+from icelens.data.labelled import Labelled, rows_in, take_inputs
 from icelens.data.own.images import Broken, find_broken, find_missing
 from icelens.data.own.labels import Labels, Rules, check_classes, used
 from icelens.data.own.origin import Origin, brief
@@ -49,7 +49,7 @@ def assemble(
         let: what the user lets through.
         said: what was decided so far.
     """
-    rows = int(inputs.shape[0]) if hasattr(inputs, "shape") else len(inputs)
+    rows = rows_in(inputs)
     ids = np.arange(rows).astype(object) if ids is None else ids
     if len(labels.rows) < rows:
         inputs, ids = take_inputs(inputs, labels.rows), ids[labels.rows]

@@ -30,6 +30,14 @@ def flat(image: Image.Image) -> Image.Image:
     return image.convert("L" if image.mode in GREY else "RGB")
 
 
+def colour(image: Image.Image) -> Image.Image:
+    """Three channels of 8 bits; deeper greys are stretched by what this image alone holds."""
+    seen = flat(image)
+    if seen.mode not in ("L", "RGB"):
+        seen = Image.fromarray(eight_bits([np.asarray(seen)])[0])
+    return seen.convert("RGB")
+
+
 def eight_bits(deep: Sequence[NDArray[Any]]) -> list[NDArray[np.uint8]]:
     """Greys of more than 8 bits as 0 to 255, from the least to the greatest number in all of the images.
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from icelens.data.labelled import Columns, Labelled
+from icelens.data.labelled import Columns, Labelled, rows_in
 from icelens.data.own import arrays, columns, imagefolder, inputs
 from icelens.data.own.arrowfiles import is_saved, read_arrow, read_parquet, read_saved
 from icelens.data.own.asked import Asked
@@ -203,15 +203,11 @@ def _from_memory(X: Any, y: Any, ids: Any, *, origin: Origin, let: Let, classes:
     given = arrays.column_of(y, origin, label)
     names = None if ids is None else inputs.build_ids(arrays.column_of(ids, origin, named), origin, named)
     found = arrays.find_inputs(X, origin)
-    _check_lengths(origin, _rows(found.inputs), {label: given} | ({} if names is None else {named: names}))
+    _check_lengths(origin, rows_in(found.inputs), {label: given} | ({} if names is None else {named: names}))
     labels = read_labels(given, let.rules(origin, label), names=classes)
     if isinstance(found.inputs, pd.DataFrame) and len(found.inputs) >= IN_ORDER:
         arrays.check_no_label(found.inputs, labels, origin)
     return assemble(found.kind, found.inputs, labels, names, origin=origin, let=let, said=found.said)
-
-
-def _rows(values: Any) -> int:
-    return int(values.shape[0]) if hasattr(values, "shape") else len(values)
 
 
 def _check_lengths(origin: Origin, rows: int, others: dict[str, Any]) -> None:
