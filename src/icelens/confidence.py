@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from icelens import ranks
-from icelens.errors import IndexRangeError, InputError, TrainingError
+from icelens.errors import IndexRangeError, InputError, TrainingError, check_count
 
 
 class Confidence(nn.Module):
@@ -50,6 +50,8 @@ class Confidence(nn.Module):
             raise InputError(f"a confidence table needs at least one example, got {examples}")
         if dtype not in (torch.float32, torch.float16):
             raise InputError(f"a confidence table is of float32 or float16, not of {dtype}")
+        if capacity is not None:
+            capacity = check_count("capacity", capacity, least=1)
         self.examples = operator.index(examples)
         self.capacity = capacity
         self.fixed_device = device is not None
@@ -96,17 +98,8 @@ class Confidence(nn.Module):
         return rows, there if kept is None else kept & there
 
     def read(self, rows: Tensor, *, once: bool = False) -> Tensor:
-        """v of the rows; `once` where an update follows, so that a second read for backward() is refused.
-
-        Activation checkpointing around the loss would run it again inside backward() and read
-        confidences that the first run has already moved.
-        """
-        if not once:
-            return self.v.index_select(0, rows)
-        if not torch.compiler.is_compiling():
-            return _read_once(self.v, rows)
-        v: Tensor = torch.ops.icelens.read_once(self.v, rows)
-        return v
+        """v of the rows; `once` where an update follows, see `as_read`."""
+        return as_read(self.v.index_select(0, rows), once=once)
 
     def raise_if_out_of_range(self) -> None:
         """Raise for an index out of range, seen in this step or an earlier one; forget it once raised."""
@@ -211,21 +204,37 @@ class Confidence(nn.Module):
         return f"examples={self.examples}"
 
 
+def as_read(value: Tensor, *, once: bool) -> Tensor:
+    """What was read of a state; `once` where the state is moved next, so that nothing reads it again.
+
+    Activation checkpointing around the loss would run it again inside backward() and read a state that the
+    first run has already moved, so it is refused. A compiled backward() would read again by itself, where
+    that takes less memory than to keep what was read; an operator that it cannot look into stops it.
+    """
+    if not once:
+        return value
+    if torch.compiler.is_compiling():
+        read: Tensor = torch.ops.icelens.read_once(value)
+        return read
+    refuse_recomputation()
+    return value
+
+
 def refuse_recomputation() -> None:
     """Raise inside backward(), where only activation checkpointing would run a loss again."""
     if torch._C._current_graph_task_id() != -1:
         raise TrainingError(
-            "ICELoss ran again inside backward(): activation checkpointing must not include the loss; "
+            "the loss ran again inside backward(): activation checkpointing must not include the loss; "
             "checkpoint the model alone"
         )
 
 
-def _read_once(v: Tensor, rows: Tensor) -> Tensor:
+def _read_once(value: Tensor) -> Tensor:
     refuse_recomputation()
-    return v.index_select(0, rows)
+    return value.clone()
 
 
 # As an operator, a compiled graph asks when it runs; a plain `if` would be answered once, while tracing.
-torch.library.define("icelens::read_once", "(Tensor v, Tensor rows) -> Tensor")
+torch.library.define("icelens::read_once", "(Tensor value) -> Tensor")
 torch.library.impl("icelens::read_once", "CompositeExplicitAutograd", _read_once)
-torch.library.register_fake("icelens::read_once", lambda v, rows: v.new_empty(rows.shape))
+torch.library.register_fake("icelens::read_once", torch.empty_like)

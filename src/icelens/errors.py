@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import operator
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 class IcelensError(Exception):
@@ -49,3 +51,15 @@ def unknown(what: str, name: str, known: Iterable[str], *, elsewhere: Mapping[st
     near = near or difflib.get_close_matches(name, sorted(options), n=1)
     hint = f"did you mean '{near[0]}'?" if near else f"known are {', '.join(sorted(options))}"
     return InputError(f"unknown {what} '{name}'; {hint}")
+
+
+def check_count(name: str, value: Any, least: int) -> int:
+    """The value as an int; raises unless it is a whole number that is large enough.
+
+    >>> check_count("steps", 0.5, least=1)
+    Traceback (most recent call last):
+    icelens.errors.InputError: steps must be a whole number of at least 1, got 0.5
+    """
+    if not hasattr(value, "__index__") or isinstance(value, bool) or operator.index(value) < least:
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return operator.index(value)

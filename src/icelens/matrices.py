@@ -136,18 +136,38 @@ def check_rate(rate: float) -> None:
 def check_classes(labels: Tensor, classes: int) -> None:
     """Raise unless labels are (examples,) integers, each of them a class."""
     check_tensor("labels", labels)
-    integers = not (labels.dtype.is_floating_point or labels.dtype.is_complex or labels.dtype == torch.bool)
-    if labels.ndim != 1 or not integers:
+    if labels.ndim != 1 or not holds_integers(labels):
         raise InputError(
             f"labels must be (examples,) integers, got {labels.dtype}, shape {tuple(labels.shape)}"
         )
+    check_range(labels, classes)
+
+
+def check_range(
+    labels: Tensor, classes: int, *, place: str = "index {}", ignore_index: int | None = None
+) -> None:
+    """Raise for a label that is no class, and not `ignore_index`; `place` says where, {} being its row."""
+    if not labels.numel():
+        return
+    labels = labels.long()  # a narrower type may not hold the number of classes that it is compared with
+    low, high = labels.aminmax()
+    if int(low) >= 0 and int(high) < classes:
+        return
     wrong = (labels < 0) | (labels >= classes)
+    if ignore_index is not None:
+        wrong &= labels != ignore_index
     if wrong.any():
         row = int(wrong.nonzero()[0])
         raise InputError(
             f"labels hold class {int(labels[row])} but there are {classes} classes (0–{classes - 1}); "
-            f"first at index {row}"
+            f"first at {place.format(row)}"
         )
+
+
+def holds_integers(tensor: Tensor) -> bool:
+    """Whether these are whole numbers; true and false are none."""
+    dtype = tensor.dtype
+    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
 
 
 def _check_predictions(probabilities: Tensor) -> None:

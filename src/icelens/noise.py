@@ -64,7 +64,7 @@ def corrupt(labels: Tensor, transition: Tensor, *, seed: int = 0) -> Noisy:
     given = torch.empty(len(labels), dtype=torch.int64)
     for true, rows in _rows_of_each_class(labels, len(transition)):
         given[rows] = torch.searchsorted(cumulative[true], uniform[rows], right=True)
-    return _noisy(given, labels)
+    return _noisy(given, labels, len(transition))
 
 
 def symmetric(
@@ -122,7 +122,7 @@ def instance(
             chances = rates[some, None] * scores.softmax(1)
             chances[:, true] = 1 - rates[some]
             given[some] = torch.searchsorted(_cumulative(chances), uniform[some, None], right=True).squeeze(1)
-    return _noisy(given, labels)
+    return _noisy(given, labels, classes)
 
 
 NOISES: dict[str, Callable[..., Noisy]] = {
@@ -144,13 +144,16 @@ def add_noise(
     check_rate(rate)
     if rate == 0:
         check_classes(labels, classes)
-        return _noisy(labels.clone(), labels)
+        return _noisy(labels.clone(), labels, classes)
     return NOISES[name](labels, classes, rate, seed=seed, features=features)
 
 
-def _noisy(given: Tensor, labels: Tensor) -> Noisy:
-    given = given.to(labels)
-    return Noisy(given, given != labels)
+def _noisy(given: Tensor, labels: Tensor, classes: int) -> Noisy:
+    """The given labels, of the type of those before where that holds all classes, else int64."""
+    given = given.to(labels.device, torch.int64)
+    moved = given != labels.long()
+    fits = classes - 1 <= torch.iinfo(labels.dtype).max
+    return Noisy(given.to(labels.dtype) if fits else given, moved)
 
 
 def _rows_of_each_class(labels: Tensor, classes: int) -> Iterator[tuple[int, Tensor]]:

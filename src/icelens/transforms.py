@@ -54,7 +54,7 @@ def power(logits: Tensor, v: Tensor) -> Tensor:
     tensor([[0.8808, 0.1192]])
     """
     logits, v = _wide(logits, v)
-    return F.log_softmax(torch.sigmoid(v)[:, None] * _centred(logits), -1)
+    return F.log_softmax(_tempered(_centred(logits), v), -1)
 
 
 def linear_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,7 +85,7 @@ def power_at(logits: Tensor, labels: Tensor, v: Tensor) -> tuple[Tensor, Tensor]
     """
     logits, v = _wide(logits, v)
     z = _centred(logits)
-    log_q = F.log_softmax(torch.sigmoid(v)[:, None] * z, -1)
+    log_q = F.log_softmax(_tempered(z, v), -1)
     log_q_y = -F.nll_loss(log_q, labels, reduction="none")
     with torch.no_grad():
         # A class ruled out by a logit of −inf has q_j z_j = 0·∞, which is NaN and must count as 0. A row that
@@ -113,6 +113,12 @@ def _mix(log_p: Tensor, v: Tensor, classes: int) -> Tensor:
 def _centred(logits: Tensor) -> Tensor:
     """The largest logit as 0. Changes no softmax, and C·z then has no digits to lose far from 0."""
     return logits - logits.detach().amax(-1, keepdim=True)
+
+
+def _tempered(z: Tensor, v: Tensor) -> Tensor:
+    """C·z. A class ruled out by a logit of −inf stays so: 0·∞, at a C of 0 and in the derivative, is NaN."""
+    ruled_out = z == -math.inf
+    return (torch.sigmoid(v)[:, None] * z.masked_fill(ruled_out, 0.0)).masked_fill(ruled_out, -math.inf)
 
 
 def wide(logits: Tensor) -> Tensor:

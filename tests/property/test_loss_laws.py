@@ -363,7 +363,7 @@ def test_the_methods_with_a_state_per_example_are_all_listed():
     [
         (
             [0, 1, CLASSES],
-            r"labels hold class 4 but logits have 4 columns \(classes 0–3\); first at position 2",
+            r"labels hold class 4 but there are 4 classes \(0–3\); first at position 2",
         ),
         ([0, -1, 1], "labels hold class -1 .* first at position 1"),
         ([0.0, 1.0, 2.0], r"labels must be \(batch,\) integers.* got torch.float32"),

@@ -263,3 +263,25 @@ def test_a_class_ruled_out_leaves_the_power_of_the_others(problem):
     ruled_out = torch.full((len(logits), 1), -torch.inf, dtype=torch.float64)
     among_all = TRANSFORMS["power"].at(torch.cat([logits, ruled_out], -1), labels, v)
     torch.testing.assert_close(among_all, TRANSFORMS["power"].at(logits, labels, v), rtol=1e-12, atol=1e-12)
+
+
+@every_transform
+@laws
+@given(problems(), st.sampled_from([-1000.0, -110.0, -80.0, 0.0, 80.0]))
+def test_a_class_ruled_out_gives_no_nan_at_any_confidence(name, problem, level):
+    """At v = −1000 a C of 0 meets a logit of −inf, and so does each derivative in v."""
+    logits, labels, v = problem
+    v = torch.full_like(v, level)
+    ruled_out = torch.full((len(logits), 1), -torch.inf, dtype=torch.float64)
+    for dtype in (torch.float32, torch.float64):
+        wider = torch.cat([logits, ruled_out], -1).to(dtype).requires_grad_()
+        known, believed = logits.to(dtype).requires_grad_(), v.to(dtype).requires_grad_()
+        log_q_y, slope = TRANSFORMS[name].at(wider, labels, believed)
+        gradients = torch.autograd.grad(log_q_y.sum(), [wider, believed])
+        assert all(value.isfinite().all() for value in (log_q_y, slope, *gradients))
+        assert not TRANSFORMS[name].everywhere(wider, believed).isnan().any()
+        if name == "power":
+            alone, _ = TRANSFORMS[name].at(known, labels, believed)
+            wanted = torch.autograd.grad(alone.sum(), [known, believed])
+            torch.testing.assert_close((log_q_y, gradients[0][:, :-1], gradients[1]), (alone, *wanted))
+            torch.testing.assert_close(slope, gradients[1], rtol=1e-3, atol=1e-3)

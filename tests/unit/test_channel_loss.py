@@ -8,8 +8,9 @@ import torch
 import torch.nn.functional as F
 
 from icelens import ranks
-from icelens.errors import InputError
+from icelens.errors import InputError, TrainingError
 from icelens.losses.channel import ChannelLoss
+from icelens.losses.held import HeldLoss
 
 N, K, BATCH = 12, 4, 6
 
@@ -216,7 +217,7 @@ def test_an_empty_batch_leaves_the_state():
 @pytest.mark.parametrize(
     ("columns", "labels", "index", "message"),
     [
-        (K, [0, 1, K], [0, 1, 2], "labels hold class 4 but logits have 4 columns .* first at position 2"),
+        (K, [0, 1, K], [0, 1, 2], "labels hold class 4 but there are 4 classes .* first at position 2"),
         (K + 2, [0, 1, 2], [0, 1, 2], "logits must have 4 columns"),
         (K, [0, 1, 2], [0, 1], r"index must be \(batch,\) = \(3,\) integers"),
         (K, [0, 1, 2], None, "ChannelLoss needs the index of each training example"),
@@ -236,8 +237,7 @@ def test_without_index_it_is_cross_entropy_outside_training():
 
 def test_mixed_precision_makes_the_counts_of_several_ranks_no_coarser(monkeypatch):
     """They are products of matrices, which autocast would make bfloat16."""
-    alone, together = trained(), trained()
-    together.load_state_dict(alone.state_dict())
+    alone, together = HeldLoss(N, K), HeldLoss(N, K)
     _, labels, _ = next(batches(1))
     seen = torch.rand(BATCH), torch.rand(BATCH, K)
     alone._count(labels, *seen)
@@ -246,6 +246,39 @@ def test_mixed_precision_makes_the_counts_of_several_ranks_no_coarser(monkeypatc
         together._count(labels, *seen)
     torch.testing.assert_close(together.flipped, alone.flipped)
     torch.testing.assert_close(together.stayed, alone.stayed)
+
+
+def test_several_processes_are_refused_unless_one_works_by_itself(monkeypatch):
+    loss, batch = trained(), next(batches(1))
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
+    before = copy.deepcopy(loss.state_dict())
+    with pytest.raises(TrainingError, match="ChannelLoss is for one process, and there are 2"):
+        loss(*batch)
+    loss.eval()(*batch)
+    assert all(torch.equal(loss.state_dict()[name], value) for name, value in before.items())
+    with ranks.alone():
+        loss.train()(*batch)
+    assert not torch.equal(loss.table.v, before["table.v"])
+
+
+@pytest.mark.parametrize("classes", [2, 10, 100, 700])
+def test_the_columns_of_the_channel_that_a_step_reads_are_those_of_the_whole_to_the_bit(classes):
+    loss, labels = ChannelLoss(N, classes), torch.randint(classes, (64,))
+    off = 1 - torch.eye(classes)
+    for _ in range(3):
+        counts = loss.flipped + 1e-5 * off
+        whole = counts / counts.sum(1, keepdim=True)
+        assert torch.equal(loss.channel, whole)
+        assert torch.equal(loss.channel_to(labels), whole.T[labels])
+        loss.flipped.copy_(torch.rand(classes, classes) ** 8 / classes * off)
+
+
+@pytest.mark.parametrize("kind", [ChannelLoss, HeldLoss])
+def test_a_step_does_not_make_the_channel_of_all_classes(kind, monkeypatch):
+    """With 4,000 classes that took two thirds of it."""
+    monkeypatch.setattr(ChannelLoss, "channel", property(lambda self: pytest.fail("the whole channel")))
+    kind(N, K)(*next(batches(1)))
 
 
 def test_the_channel_finds_a_planted_pair():

@@ -303,13 +303,40 @@ def test_a_batch_of_which_nothing_is_finite_says_nothing_of_the_data():
     assert [held.contradicted.item(), held.steady.item(), held.settled.item()] == before
 
 
+@pytest.mark.parametrize("place", [0, 1, 3])
+@pytest.mark.parametrize(("z", "row"), [(math.nan, 3), (0.0, 99)], ids=["not finite", "not there"])
+def test_a_visit_that_is_not_usable_writes_nothing_beside_good_ones_of_the_same_row(z, row, place):
+    """Row 99 is not there, and is led to the last one, 3."""
+    good, labels = torch.tensor([[3.0, 0.0, 1.0], [0.0, 2.0, 0.0], [2.0, 0.0, 1.0]]), torch.tensor([2, 1, 2])
+    index = torch.tensor([3, 0, 3])
+    held, wanted = HeldLoss(4, 3), HeldLoss(4, 3)
+    compiled = torch.compile(held, backend="eager")  # where a wrong index is told later, as on a GPU
+    for _ in range(3):
+        wanted(good.clone().requires_grad_(), labels, index)
+        logits = torch.cat([good[:place], torch.full((1, 3), z), good[place:]]).requires_grad_()
+        others = torch.cat([labels[:place], torch.tensor([0]), labels[place:]])
+        compiled(logits, others, torch.cat([index[:place], torch.tensor([row]), index[place:]]))
+    for name in ("leader", "share", "support", "rows_seen", "examples_seen"):
+        assert torch.equal(getattr(held, name), getattr(wanted, name)), name
+
+
+def test_a_second_stage_remembers_nothing_of_a_visit_that_is_not_usable():
+    held, labels, index = HeldLoss(4, 3), torch.tensor([2, 2]), torch.tensor([3, 3])
+    p = torch.tensor([[0.7, 0.1, 0.2], [math.nan] * 3])
+    held.targets(p, labels, index, live=torch.ones(()))
+    alone = HeldLoss(4, 3)
+    alone.targets(p[:1], labels[:1], index[:1], live=torch.ones(()))
+    for name in ("leader", "share", "support"):
+        assert torch.equal(getattr(held, name), getattr(alone, name)), name
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"hold": -1.0}, "hold must be finite and at least 0"),
         ({"decay": 1.0}, "decay must lie in"),
         ({"reduction": "meen"}, "did you mean 'mean'"),
-        ({"classes": 1}, "at least 2 classes"),
+        ({"classes": 1}, "classes must be a whole number of at least 2, got 1"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(settings, message):

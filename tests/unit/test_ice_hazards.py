@@ -69,7 +69,7 @@ def test_compiled_an_index_out_of_range_moves_no_row_and_is_an_error_when_the_ta
         ({"labels": torch.zeros(5, dtype=torch.int64)}, "logits hold 4 rows but labels 5"),
         (
             {"labels": torch.tensor([0, 1, 3, 2])},
-            r"labels hold class 3 but logits have 3 columns .*position 2",
+            r"labels hold class 3 but there are 3 classes .*position 2",
         ),
         ({"labels": torch.tensor([0, -1, 3, 2])}, r"labels hold class -1 .*first at position 1"),
         ({"index": torch.zeros(4)}, r"index must be \(batch,\) = \(4,\) integers, got torch.float32"),
@@ -221,7 +221,8 @@ def test_the_table_is_no_parameter_and_no_buffer():
 
 
 def test_the_operator_that_reads_the_table_keeps_torchs_rules():
-    torch.library.opcheck(torch.ops.icelens.read_once.default, (torch.zeros(5), torch.tensor([0, 4, 4])))
+    for value in (torch.zeros(5), torch.tensor(True), torch.zeros(3, 4).T, torch.zeros(0, 2)):
+        torch.library.opcheck(torch.ops.icelens.read_once.default, (value,))
 
 
 @pytest.mark.parametrize(
@@ -246,3 +247,8 @@ def test_settings_that_cannot_work_are_refused_at_once(settings, message):
 def test_labels_that_are_no_tensor_are_named():
     with pytest.raises(InputError, match="labels must be a tensor, got list"):
         ICELoss(3)(torch.zeros(2, 2, requires_grad=True), [0, 1], torch.tensor([0, 1]))
+
+
+def test_logits_that_are_no_tensor_are_named_where_there_are_class_weights_too():
+    with pytest.raises(InputError, match="logits must be a tensor, got list"):
+        ICELoss(3, weight=torch.ones(2))([[1.0, 2.0]], torch.tensor([0]), torch.tensor([0]))

@@ -284,6 +284,12 @@ def test_sop_starts_from_its_scale_in_half_precision_too():
     assert loss.u.abs().min() > 0.9  # the label stays unexplained, so it is taken for noise
 
 
+@pytest.mark.parametrize(("loss", "columns"), [("dac", 5), ("adaptation", 20), ("cross_entropy", 4)])
+def test_a_label_beyond_the_classes_is_told_with_their_number_whatever_the_columns(loss, columns):
+    with pytest.raises(InputError, match=r"class 4 but there are 4 classes \(0–3\); first at position 1 of"):
+        make_loss(loss, Problem(2, 4, steps=1))(torch.zeros(2, columns), torch.tensor([0, 4]))
+
+
 class TestAbstain:
     def test_free_abstention_costs_nothing_and_the_price_is_for_what_is_not_kept(self):
         outputs = torch.tensor([[0.0, 0.0, 50.0]], dtype=torch.float64)

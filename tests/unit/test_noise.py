@@ -83,6 +83,28 @@ def test_a_rate_of_zero_still_wants_labels_that_are_classes():
         add_noise("symetric", LABELS, 3, 0.0)
 
 
+@pytest.mark.parametrize("name", NOISES)
+@pytest.mark.parametrize(
+    ("dtype", "classes", "after"),
+    [
+        (torch.uint8, 256, torch.uint8), (torch.uint8, 300, torch.int64),
+        (torch.int8, 128, torch.int8), (torch.int8, 200, torch.int64), (torch.int16, 300, torch.int16),
+        (torch.uint16, 300, torch.uint16),
+    ],
+)  # fmt: skip
+def test_labels_of_a_narrow_type_flip_as_int64_does_and_get_room_for_all_classes(name, dtype, classes, after):
+    labels = torch.arange(400) % 120
+    features = torch.randn(400, 2)
+    for rate in (0.0, 0.5):
+        wanted = add_noise(name, labels, classes, rate, features=features)
+        noisy = add_noise(name, labels.to(dtype), classes, rate, features=features)
+        assert noisy.labels.dtype == after
+        assert torch.equal(noisy.labels.long(), wanted.labels)
+        assert torch.equal(noisy.moved, wanted.moved)
+        if name == "symmetric" and rate:
+            assert int(wanted.labels.max()) > 0.9 * classes  # a type that is too narrow would show
+
+
 def test_an_unknown_noise_says_what_was_meant():
     with pytest.raises(InputError, match="unknown noise 'symetric'; did you mean 'symmetric'"):
         add_noise("symetric", LABELS, 3, 0.3)

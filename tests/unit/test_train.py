@@ -1,5 +1,6 @@
 import dataclasses
 import gc
+import hashlib
 import json
 import weakref
 
@@ -13,7 +14,7 @@ from icelens.losses import LOSSES
 from icelens.train import Recipe, Run, driver, run_recipe
 from icelens.train.checkpoint import load_checkpoint, save_checkpoint
 from icelens.train.loop import batch_rows, begin
-from icelens.train.task import choose_device, prepare
+from icelens.train.task import _hash, choose_device, prepare
 
 SHORT = Recipe(
     noise_rate=0.3,
@@ -51,6 +52,31 @@ def test_every_method_trains_to_a_complete_folder(loss, tmp_path):
     expected |= {"history.safetensors"} if has_confidence else set()
     expected |= {"transition.safetensors"} if LOSSES[loss].pretrain else set()
     assert names == expected
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_features_of_any_floats_train_as_float32_does(dtype, precision, tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(3, (60,), generator=generator)
+    x = (
+        torch.randn(60, 4, generator=generator) + labels[:, None]
+    ).bfloat16()  # with digits that all can hold
+    recipe = Recipe(epochs=2, device="cpu", evaluations=1, batch_size=16, precision=precision)
+    seen = []
+    for kind in (torch.float32, dtype):
+        data = Examples(x.to(kind), labels, ("a", "b", "c"))
+        run = run_recipe(recipe, tmp_path / str(kind), split=Split(data, data))
+        seen.append(run.examples()["confidence"])
+    assert seen[0].equals(seen[1])
+
+
+def test_the_hash_of_data_is_that_of_its_type_shape_and_bytes():
+    x = torch.randn(5, 3)
+    wanted = hashlib.sha256(b"(torch.float32, (5, 3))" + x.numpy().tobytes()).hexdigest()
+    assert _hash(x) == _hash(x.T.contiguous().T) == wanted
+    assert len({_hash(x.to(kind)) for kind in (torch.float16, torch.bfloat16, torch.float64)}) == 3
+    assert _hash(x[:0]) != _hash(x[:0].T)
 
 
 def test_held_out_rows_have_no_confidence(tmp_path):

@@ -17,7 +17,7 @@ from icelens.confidence import Confidence
 from icelens.dynamics.buffer import Buffer
 from icelens.dynamics.folder import open_folder
 from icelens.dynamics.writer import Writer
-from icelens.errors import IndexRangeError, InputError, TrainingError
+from icelens.errors import IndexRangeError, InputError, TrainingError, check_count
 from icelens.losses.reduction import check_batch
 
 ROWS = 1 << 20
@@ -101,7 +101,7 @@ class FlightRecorder:
         if self._closed:
             raise TrainingError("the recorder is closed; log() belongs inside its with block")
         labels = check_batch(logits, labels, index=index, ignore_index=self.ignore_index)
-        self._check(logits, labels, index, loss)
+        index = self._checked(logits, labels, index, loss)
         confidence = self._confidence(confidence, logits, index)
         rows, devices = len(labels), (logits.device, index.device)
         if self._buffer is None or not self._buffer.takes(rows, *devices):
@@ -175,9 +175,11 @@ class FlightRecorder:
             if self._buffer is not None:
                 self._buffer.clear(self.step)
 
-    def _check(self, logits: Tensor, labels: Tensor, index: Tensor, loss: Tensor | None) -> None:
+    def _checked(self, logits: Tensor, labels: Tensor, index: Tensor, loss: Tensor | None) -> Tensor:
+        """The index as int64, if the batch can be recorded."""
         if index is None:
             raise InputError("log() needs the index of each example, its row of the training set")
+        index = index.to(torch.int64)  # a narrower type may not hold the number of examples
         if logits.shape[1] < 2:
             raise InputError(
                 "logits have one column; where z is the logit of a sigmoid, hand in "
@@ -189,6 +191,7 @@ class FlightRecorder:
             self._check_index(index, labels)
         if logits.device.type == "cuda" and torch.cuda.is_current_stream_capturing():
             raise TrainingError("log() inside of a CUDA graph would write to the same rows again")
+        return index
 
     def _check_index(self, index: Tensor, labels: Tensor) -> None:
         """Raise at once for a wrong index. On CUDA that would cost a wait: there the writer does it."""
@@ -228,11 +231,10 @@ def _place() -> tuple[int, int]:
 
 
 def _count(name: str, value: Any, least: int) -> int:
-    if not hasattr(value, "__index__") or isinstance(value, bool) or operator.index(value) < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
-    if operator.index(value) >= 2**31:
+    count = check_count(name, value, least)
+    if count >= 2**31:
         raise InputError(f"{name} must be below 2^31, got {value!r}")
-    return operator.index(value)
+    return count
 
 
 def _check_column(name: str, values: Any, rows: int, remedy: str) -> None:

@@ -28,7 +28,8 @@ class ICETrainer(Trainer):
     change. Evaluation is plain cross entropy. Each checkpoint folder gets a `confidence.safetensors` of
     its own; the model's files hold nothing but the model.
 
-    The loss of an update is the mean over all its examples, whatever the accumulation steps and ranks.
+    The loss of an update is the mean over all its examples, weighted where `loss_fn` has class weights,
+    whatever the accumulation steps and ranks.
     Rows that Accelerate repeats to give all ranks equal batches count for nothing.
 
     Args:
@@ -110,14 +111,22 @@ class ICETrainer(Trainer):
         return IndexedCollator(super()._get_collator_with_removed_columns(*args, **kwargs))
 
     def get_batch_samples(self, epoch_iterator: Any, num_batches: int, device: torch.device) -> Any:
-        """The batches of one update, repeated rows taken out, and the number of examples that are left."""
+        """The batches of one update, repeated rows taken out, and what their mean loss is divided by."""
         batches = [self._without_repeats(batch) for batch in islice(epoch_iterator, num_batches)]
         if not batches:
             return batches, None
-        items = torch.stack([labels_of(batch).to(device).ne(IGNORED).sum() for batch in batches]).sum()
+        items = torch.stack([self._items(labels_of(batch).to(device)) for batch in batches]).sum()
         if self.args.average_tokens_across_devices and self.accelerator.num_processes > 1:
             items = self.accelerator.gather(items).sum()
         return batches, items
+
+    def _items(self, labels: Tensor) -> Tensor:
+        """How many rows count; with class weights the sum of these, as in `nn.CrossEntropyLoss`."""
+        kept, weight = labels.ne(IGNORED), self.loss_fn.weight
+        if weight is None:
+            return kept.sum()
+        # A label that is no class is told by the loss.
+        return (kept * weight.to(labels.device)[labels.long().clamp(0, len(weight) - 1)]).sum()
 
     def _without_repeats(self, batch: dict[str, Any]) -> dict[str, Any]:
         """The batch with labels of −100 where Accelerate filled the last one up with rows from the start.
@@ -149,7 +158,7 @@ class ICETrainer(Trainer):
         labels, index = labels_of(inputs), inputs.pop("index", None)
         del inputs["labels"]
         outputs = model(**inputs)
-        items, ranks = labels.ne(IGNORED).sum(), 1
+        items, ranks = self._items(labels), 1
         if not torch.is_grad_enabled():  # an index of other data would be some training row's
             index = None
         elif num_items_in_batch is not None:
@@ -157,7 +166,7 @@ class ICETrainer(Trainer):
             # DDP takes the mean over ranks of what is here a share of one mean.
             ranks = self.accelerator.num_processes if self.args.average_tokens_across_devices else 1
         # A rank may have nothing but repeated rows.
-        loss = self.loss_fn(logits_of(outputs), labels, index) * ranks / items.clamp(min=1)
+        loss = self.loss_fn(logits_of(outputs), labels, index) * ranks / items.masked_fill(items == 0, 1)
         return (loss, outputs) if return_outputs else loss
 
     def train(self, resume_from_checkpoint: Any = None, *args: Any, **kwargs: Any) -> Any:

@@ -28,16 +28,7 @@ from icelens.losses.pointwise import (
     soft_bootstrapping,
     symmetric_cross_entropy,
 )
-from icelens.losses.ranges import (
-    ANY,
-    AT_LEAST_0,
-    AT_MOST_0,
-    BELOW_ONE,
-    POSITIVE,
-    SHARE,
-    Range,
-    check_setting,
-)
+from icelens.losses.ranges import AT_LEAST_0, AT_MOST_0, SHARE, Range, check_setting
 from icelens.losses.reduction import Pointwise
 from icelens.losses.transition import ForwardLoss, forward_correction, noise_adaptation, start_adaptation
 
@@ -138,16 +129,16 @@ def _ice(transform: str) -> dict[str, Any]:
     return {
         "make": make,
         "settings": _defaults(ICELoss, "transform"),
-        "ranges": {"step_size": AT_LEAST_0, "start": ANY, "label_smoothing": SHARE},
+        "ranges": ICELoss.RANGES,
         "cross_entropy_at": {"start": 80.0},
     }
 
 
-def _per_class_rows(loss: Callable[..., nn.Module]) -> dict[str, Any]:
+def _per_class_rows(loss: type[HeldLoss | ELRLoss | SOPLoss]) -> dict[str, Any]:
     def make(problem: Problem, **settings: Any) -> nn.Module:
         return loss(problem.examples, problem.classes, **settings)
 
-    return {"make": make, "settings": _defaults(loss)}
+    return {"make": make, "settings": _defaults(loss), "ranges": loss.RANGES}
 
 
 def _make_forward(problem: Problem, **settings: Any) -> nn.Module:
@@ -190,8 +181,8 @@ LOSSES: dict[str, Method] = {
     "dac": Method(
         "Deep abstaining classifier", "(1 − a)·H − α·log(1 − a)", "Thulasidasan et al., 2019",
         "none (one output more)", make=_make_dac, settings=_defaults(DACLoss),
-        ranges={"warmup": SHARE, "alpha_final": AT_LEAST_0, "divisor": POSITIVE, "momentum": SHARE},
-        cross_entropy_at={"warmup": 1.0}, outputs=lambda classes: classes + 1, mixes=False,
+        ranges=DACLoss.RANGES, cross_entropy_at={"warmup": 1.0}, outputs=lambda classes: classes + 1,
+        mixes=False,
     ),
     "gce": Method(
         "Generalized cross entropy", "(1 − p_y^q) / q", "Zhang and Sabuncu, 2018", "none",
@@ -205,9 +196,8 @@ LOSSES: dict[str, Method] = {
     ),
     "ice_held": Method(
         "ICE-HELD", "−log p_y + w·log(1 − ⟨t, p⟩)", "icelens, after Liu et al., 2020",
-        "8 bytes (K·K for all)",
-        ranges={"hold": AT_LEAST_0, "decay": BELOW_ONE, "doubt": SHARE, "step_size": AT_LEAST_0},
-        cross_entropy_at={"hold": 0.0}, mixes=False, compiles=True, **_per_class_rows(HeldLoss),
+        "8 bytes (K·K for all)", cross_entropy_at={"hold": 0.0}, mixes=False, compiles=True,
+        **_per_class_rows(HeldLoss),
     ),
     "sce": Method(
         "Symmetric cross entropy", "−α·log p_y − β·A·(1 − p_y)", "Wang et al., 2019", "none",
@@ -216,13 +206,11 @@ LOSSES: dict[str, Method] = {
     ),
     "elr": Method(
         "Early-learning regularisation", "−log p_y + λ·log(1 − ⟨t, p⟩)", "Liu et al., 2020", "4·K bytes",
-        ranges={"strength": AT_LEAST_0, "beta": SHARE}, cross_entropy_at={"strength": 0.0}, mixes=False,
-        **_per_class_rows(ELRLoss),
+        cross_entropy_at={"strength": 0.0}, mixes=False, **_per_class_rows(ELRLoss),
     ),
     "sop": Method(
         "Sparse over-parameterisation", "−log((p_y + u²) / Σ_k (p_k + s_k))", "Liu et al., 2022",
         "4·(K + 1) bytes", cross_entropy_at={"scale": 0.0, "floor": 0.0}, **_per_class_rows(SOPLoss),
-        ranges={"step_u": AT_LEAST_0, "step_v": AT_LEAST_0, "scale": AT_LEAST_0, "floor": BELOW_ONE},
         mixes=False,
     ),
 }  # fmt: skip

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from icelens.losses.ranges import SHARE, check_setting
-from icelens.losses.reduction import check_batch, reduced
+from icelens.confidence import as_read
+from icelens.errors import check_count
+from icelens.losses.ranges import AT_LEAST_0, POSITIVE, SHARE, Range, check_settings
+from icelens.losses.reduction import check_batch, check_reduction, is_learning, reduced
 from icelens.losses.state import FineState
 from icelens.transforms import wide
 
@@ -50,6 +55,13 @@ class DACLoss(FineState):
         reduction: "mean", "sum" or "none".
     """
 
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        "warmup": SHARE,
+        "alpha_final": AT_LEAST_0,
+        "divisor": POSITIVE,
+        "momentum": SHARE,
+    }
+
     average: Tensor
     step: Tensor
 
@@ -64,10 +76,13 @@ class DACLoss(FineState):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        check_setting("warmup", warmup, SHARE)
+        check_count("steps", steps, least=1)
+        check_settings(
+            self.RANGES, warmup=warmup, alpha_final=alpha_final, divisor=divisor, momentum=momentum
+        )
         self.steps, self.warmup_steps = steps, round(warmup * steps)
         self.alpha_final, self.divisor, self.momentum = alpha_final, divisor, momentum
-        self.reduction = reduction
+        self.reduction = check_reduction(reduction)
         # NaN is "no average yet".
         self.register_buffer("average", torch.tensor(float("nan")))
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
@@ -87,11 +102,12 @@ class DACLoss(FineState):
             return reduced(class_loss, self.reduction)
         self.to(outputs.device)
         kept_loss = log_kept.exp() * class_loss
-        counts = torch.is_grad_enabled()
+        counts = is_learning(self)
+        warm = as_read(self.step < self.warmup_steps, once=counts)
         if counts:
             self._average(kept_loss.detach().mean())
-        abstaining = kept_loss - self.alpha().to(outputs) * log_kept
-        warm = self.step < self.warmup_steps
+        alpha = as_read(self.alpha(), once=counts)
+        abstaining = kept_loss - alpha.to(outputs) * log_kept
         losses = torch.where(warm, F.cross_entropy(outputs, labels, reduction="none"), abstaining)
         if counts:
             self.step.add_(1)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from icelens import ranks
-from icelens.confidence import Confidence
+from icelens.confidence import Confidence, as_read
+from icelens.errors import TrainingError
+from icelens.losses.ranges import AT_LEAST_0, INSIDE, SHARE, Range, check_settings, check_sizes
 from icelens.losses.reduction import check_batch, is_learning, without_index
 from icelens.losses.state import FineState
+
+IMAGINED = 1e-5  # flips of each kind beside those that were counted, as shares of all labels
+BLOCK = 1 << 18  # numbers that are worked on at a time
 
 
 class ChannelLoss(FineState):
@@ -24,6 +32,7 @@ class ChannelLoss(FineState):
     loss itself believes C in part only, logit B = belief · logit C + (1 − belief) · logit kept_y: with all of
     it, a hard example that falls behind is given up, which on data that is hard to learn costs more than the
     wrong labels do. F and `kept`, the share of a class that is not flipped, follow r(B) (EM over batches).
+    Several processes would each learn a channel of their own, so it is for one.
 
     Args:
         examples: the number of training examples.
@@ -34,6 +43,10 @@ class ChannelLoss(FineState):
         memory: share of a batch in the moving counts that F and `kept` are read from.
         dtype: of the confidence logits.
     """
+
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        "kept": INSIDE, "belief": SHARE, "step_size": AT_LEAST_0, "memory": SHARE,
+    }  # fmt: skip
 
     flipped: Tensor
     stayed: Tensor
@@ -51,6 +64,8 @@ class ChannelLoss(FineState):
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
+        check_sizes(examples, classes)
+        check_settings(ChannelLoss.RANGES, kept=kept, belief=belief, step_size=step_size, memory=memory)
         self.belief, self.step_size, self.memory = belief, step_size, memory
         self.table = Confidence(examples, start=float(torch.logit(torch.tensor(kept))), dtype=dtype)
         elsewhere = 1 - torch.eye(classes)
@@ -62,8 +77,17 @@ class ChannelLoss(FineState):
     @property
     def channel(self) -> Tensor:
         """F, (classes, classes): rows sum to one, the diagonal is zero."""
-        counts = self.flipped + 1e-5 * (1 - torch.eye(len(self.stayed), device=self.flipped.device))
+        counts = _flips(self.flipped)
         return counts / counts.sum(1, keepdim=True)
+
+    def channel_to(self, labels: Tensor) -> Tensor:
+        """F[:, y] of each label y, (labels, classes): `channel.T[labels]` to the bit, in less time."""
+        # Some rows at a time: to get K × K numbers from the system and give them back takes most of a step.
+        some = max(1, BLOCK // len(self.stayed))
+        blocks = enumerate(torch.split(self.flipped, some))
+        whole = torch.cat([_flips(block, number * some).sum(1) for number, block in blocks])
+        counts = (self.flipped.T[labels] + IMAGINED).scatter(1, labels[:, None], 0.0)
+        return counts / whole
 
     @property
     def kept(self) -> Tensor:
@@ -79,16 +103,24 @@ class ChannelLoss(FineState):
         labels = check_batch(logits, labels, columns=len(self.stayed), index=index)
         if index is None:
             return without_index(self, logits, labels, "mean")
+        learning = is_learning(self)
+        if learning and ranks.count() > 1:
+            raise TrainingError(
+                f"ChannelLoss is for one process, and there are {ranks.count()}, each of which would learn a "
+                "channel of its own; take HeldLoss, or train in each by itself, inside icelens.ranks.alone()"
+            )
         self.table.follow(logits.device)
         rows, movable = self.table.rows(index)
-        v = self.table.read(rows)
+        v = self.table.read(rows, once=learning)
+        kept = as_read(self.kept[labels], once=learning)
+        channel = as_read(self.channel_to(labels), once=learning)
         p = F.softmax(logits.float(), -1)
         p_y = p.gather(1, labels[:, None]).squeeze(1)
-        from_class = p * self.channel.T[labels]  # (batch, classes): given a flip, from class a to the label
+        from_class = p * channel  # (batch, classes): given a flip, from class a to the label
         by_flip = from_class.sum(1)
-        believed = torch.sigmoid(self.belief * v + (1 - self.belief) * torch.logit(self.kept[labels]))
+        believed = torch.sigmoid(self.belief * v + (1 - self.belief) * torch.logit(kept))
         q = believed * p_y + (1 - believed) * by_flip + 1e-12
-        if is_learning(self):
+        if learning:
             confidence = torch.sigmoid(v)
             stayed = (confidence * p_y).detach()
             r = stayed / (stayed + (1 - confidence) * by_flip.detach() + 1e-12)
@@ -106,18 +138,23 @@ class ChannelLoss(FineState):
         self.steps += 1
         share = (1 / (self.steps + 1)).clamp_min(self.memory)
         moved, stayed = moved.T.to(self.flipped), stayed.to(self.stayed)
-        if ranks.count() > 1:
-            # On a GPU index_add_ adds in any order, another one on each rank.
-            whose = F.one_hot(labels, len(self.stayed)).to(moved)
-            with torch.autocast(moved.device.type, enabled=False):  # which would round both to bfloat16
-                flipped, kept = moved @ whose, stayed @ whose
-        else:
-            flipped = torch.zeros_like(self.flipped).index_add_(1, labels, moved)
-            kept = torch.zeros_like(self.stayed).index_add_(0, labels, stayed)
-        self.flipped.lerp_(flipped / len(labels), share)
-        self.stayed.lerp_(kept / len(labels), share)
+        flipped, kept = self._by_label(labels, moved, stayed)
+        self.flipped.lerp_(flipped.div_(len(labels)), share)
+        self.stayed.lerp_(kept.div_(len(labels)), share)
+
+    def _by_label(self, labels: Tensor, *values: Tensor) -> list[Tensor]:
+        """Sums over the rows of a batch with the same label, (..., classes), of values (..., batch)."""
+        sums = (value.new_zeros(*value.shape[:-1], len(self.stayed)) for value in values)
+        return [into.index_add_(-1, labels, value) for into, value in zip(sums, values, strict=True)]
 
     def confidence(self) -> Tensor:
         """The confidence C of every example, (examples,)."""
         confidence: Tensor = self.table()
         return confidence
+
+
+def _flips(flipped: Tensor, first: int = 0) -> Tensor:
+    """What F is a share of, by rows from the class `first` on: flips as counted, and a few imagined ones."""
+    counts = flipped + IMAGINED
+    counts.diagonal(first).zero_()
+    return counts

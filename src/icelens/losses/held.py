@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import ClassVar, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from icelens import ranks
-from icelens.errors import InputError, unknown
+from icelens.confidence import as_read
+from icelens.errors import check_count
 from icelens.losses.channel import ChannelLoss
-from icelens.losses.ranges import AT_LEAST_0, BELOW_ONE, SHARE, check_setting
-from icelens.losses.reduction import REDUCTIONS, check_batch, is_learning, reduced, without_index
+from icelens.losses.ranges import AT_LEAST_0, BELOW_ONE, SHARE, Range, check_settings
+from icelens.losses.reduction import check_batch, check_reduction, is_learning, reduced, without_index
 from icelens.transforms import wide
 
 _EDGE = 1e-4  # log(1 − ⟨t, p⟩) would be infinite at 1
@@ -99,6 +101,10 @@ class HeldLoss(ChannelLoss):
         capacity: with several ranks, the largest batch of one rank. None: that of the first step.
     """
 
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        "hold": AT_LEAST_0, "decay": BELOW_ONE, "doubt": SHARE, "step_size": AT_LEAST_0,
+    }  # fmt: skip
+
     leader: Tensor
     share: Tensor
     support: Tensor
@@ -120,18 +126,11 @@ class HeldLoss(ChannelLoss):
         reduction: str = "mean",
         capacity: int | None = None,
     ) -> None:
-        if classes < 2:
-            raise InputError(f"HeldLoss needs at least 2 classes, got {classes}")
-        if reduction not in REDUCTIONS:
-            raise unknown("reduction", reduction, REDUCTIONS)
-        for name, value, allowed in (
-            ("hold", hold, AT_LEAST_0), ("decay", decay, BELOW_ONE),
-            ("doubt", doubt, SHARE), ("step_size", step_size, AT_LEAST_0),
-        ):  # fmt: skip
-            check_setting(name, value, allowed)
+        check_settings(self.RANGES, hold=hold, decay=decay, doubt=doubt)
         super().__init__(examples, classes, belief=0.0, step_size=step_size, dtype=torch.float16)
-        self.hold, self.decay, self.doubt, self.reduction = hold, decay, doubt, reduction
-        self.table.capacity = capacity
+        self.hold, self.decay, self.doubt = hold, decay, doubt
+        self.reduction = check_reduction(reduction)
+        self.table.capacity = None if capacity is None else check_count("capacity", capacity, least=1)
         code = torch.int16 if classes < 2**15 else torch.int32
         self.register_buffer("leader", torch.zeros(examples, dtype=code))
         self.register_buffer("share", torch.zeros(examples, dtype=torch.float16))
@@ -160,8 +159,8 @@ class HeldLoss(ChannelLoss):
             usable = (p_y >= 0) & movable  # of NaN nothing is remembered
             seen = p.masked_fill(~usable[:, None], 1 / p.shape[1])
             notes = self._notes(rows)
-            believed = self._recalled(seen, notes)
-            weight = self._weight(v, notes.share)
+            believed = as_read(self._recalled(seen, notes), once=learning)
+            weight = as_read(self._weight(v, notes.share), once=learning)
             if learning:
                 believed = self._moved(believed, seen)
                 self._learn(_Batch(seen, p_y, labels, rows, usable, notes, believed, v))
@@ -205,14 +204,14 @@ class HeldLoss(ChannelLoss):
         p_y = p.gather(1, labels[:, None]).squeeze(1)
         usable = (p_y >= 0) & movable & (live > 0)
         notes = self._notes(rows)
-        self._follow(p_y, rows, usable, torch.where(notes.share == 0, 1.0, live * _LATER))
+        support = self._followed(p_y, rows, usable, torch.where(notes.share == 0, 1.0, live * _LATER))
         p = p.nan_to_num(1 / p.shape[1]).clamp(_EDGE, 1 - _EDGE)
         p = p / p.sum(1, keepdim=True)
         t = self._recalled(p, notes)
         t = t + (1 - t.sum(1, keepdim=True)).clamp_min(0) * p  # what early visits left open
         t = torch.lerp(t, p, live * _LATER)
         t = t / t.sum(1, keepdim=True)
-        self._write(*t.max(1), rows, usable)
+        self._write(rows, usable, notes, t.max(1), support)
         sharp = t.square() / t.square().sum(1, keepdim=True)
         own = sharp.gather(1, labels[:, None]).squeeze(1)
         r = own / (own + sharp.scatter(1, labels[:, None], 0.0).amax(1))
@@ -285,10 +284,10 @@ class HeldLoss(ChannelLoss):
         self.contradicted.lerp_((wrong / used.clamp_min(1)).to(rate), rate * (used > 0))
         self._average(rate, used, again, lasting)
         newer = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
-        self._follow(batch.p_y, batch.rows, usable, torch.where(notes.share == 0, 1.0, newer))
+        support = self._followed(batch.p_y, batch.rows, usable, torch.where(notes.share == 0, 1.0, newer))
         self.examples_seen += used - again
         self.rows_seen += used
-        self._write(share, leader, batch.rows, usable)
+        self._write(batch.rows, usable, notes, (share, leader), support)
 
     def _average(self, rate: Tensor, used: Tensor, again: Tensor, lasting: Tensor) -> None:
         """Let s and s̄ follow a batch: how many rows, how many known, of how many a belief lasts."""
@@ -296,29 +295,53 @@ class HeldLoss(ChannelLoss):
         visits = used / (_VISITS * self.examples_seen).clamp_min(1)
         self.settled.lerp_(self.steady, visits.clamp(max=1).to(rate))
 
-    def _follow(self, p_y: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> None:
-        """Let the support of the labels follow their probabilities, of the rows that may change."""
+    def _followed(self, p_y: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> Tensor:
+        """The support of the labels after it has followed their probabilities, where it may."""
         before = self.support[rows]
         after = torch.logit(torch.lerp(torch.sigmoid(before.float()), p_y.float(), rate.float()), _SURE)
-        self.support[rows] = torch.where(usable, after.to(before), before)
+        return torch.where(usable, after.to(before), before)
 
-    def _write(self, share: Tensor, leader: Tensor, rows: Tensor, usable: Tensor) -> None:
-        """Keep the leading class and its share, of the rows that may change."""
-        self.leader[rows] = torch.where(usable, leader.to(self.leader), self.leader[rows])
-        self.share[rows] = torch.where(usable, share.to(self.share), self.share[rows])
+    def _write(
+        self, rows: Tensor, usable: Tensor, notes: _Notes, top: tuple[Tensor, Tensor], support: Tensor
+    ) -> None:
+        """Keep the leading share and class of the rows that may change, and how far labels are supported."""
+        share = torch.where(usable, top[0].to(self.share), notes.share)
+        leader = torch.where(usable, top[1], notes.leader).to(self.leader)
+        writer = _writer(usable)
+        rows = rows[writer]
+        self.leader[rows], self.share[rows] = leader[writer], share[writer]
+        self.support[rows] = support[writer]
 
     def _measure(self, batch: _Batch) -> None:
         """Let the confidences of the batch, F and `kept` follow the labels as seen from the beliefs."""
         labels, kept, confidence = batch.labels, self.kept[batch.labels], torch.sigmoid(batch.v)
         t = batch.believed / batch.believed.sum(1, keepdim=True)
         t_y = t.gather(1, labels[:, None]).squeeze(1)
-        from_class = t * self.channel.T[labels]
+        from_class = t * self.channel_to(labels)
         by_flip = from_class.sum(1)
         stayed = confidence * t_y
         r = stayed / (stayed + (1 - confidence) * by_flip + 1e-12)
         self.table.add(batch.rows, self.step_size * (r - confidence), batch.usable)
         counted = batch.usable / (kept * t_y + (1 - kept) * by_flip + 1e-12)
         self._count(labels, kept * t_y * counted, ((1 - kept) * counted)[:, None] * from_class)
+
+    def _by_label(self, labels: Tensor, *values: Tensor) -> list[Tensor]:
+        if ranks.count() == 1:
+            return super()._by_label(labels, *values)
+        # On a GPU index_add_ adds in any order, another one on each rank.
+        whose = F.one_hot(labels, len(self.stayed)).to(values[0])
+        with torch.autocast(whose.device.type, enabled=False):  # which would round all to bfloat16
+            return [value @ whose for value in values]
+
+
+def _writer(usable: Tensor) -> Tensor:
+    """Whose numbers each visit of a batch writes: its own or, if it is not usable, those of the last that is.
+
+    If it wrote back what was there before, it would undo another visit of the same row. It cannot be left
+    out: a recorded step has as many rows each time.
+    """
+    place = torch.arange(len(usable), device=usable.device)
+    return torch.where(usable, place, (place * usable).amax())
 
 
 def _once(packed: Tensor) -> Tensor:

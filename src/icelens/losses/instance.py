@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -11,8 +13,8 @@ from torch import Tensor, nn
 from icelens import fused
 from icelens.confidence import Confidence, refuse_recomputation
 from icelens.errors import InputError, unknown
-from icelens.losses.ranges import ANY, AT_LEAST_0, SHARE, check_setting
-from icelens.losses.reduction import REDUCTIONS, check_batch, reduced
+from icelens.losses.ranges import ANY, AT_LEAST_0, SHARE, Range, check_settings
+from icelens.losses.reduction import check_batch, check_no_index, check_reduction, is_learning, reduced
 from icelens.transforms import TRANSFORMS, wide
 
 
@@ -48,6 +50,8 @@ class ICELoss(nn.Module):
     tensor([0.5406, 0.5000, 0.3857])
     """
 
+    RANGES: ClassVar[Mapping[str, Range]] = {"step_size": AT_LEAST_0, "start": ANY, "label_smoothing": SHARE}
+
     weight: Tensor | None
 
     def __init__(  # noqa: PLR0913 - those of nn.CrossEntropyLoss, and ICE's own
@@ -67,33 +71,26 @@ class ICELoss(nn.Module):
         super().__init__()
         if transform not in TRANSFORMS:
             raise unknown("transform", transform, TRANSFORMS)
-        if reduction not in REDUCTIONS:
-            raise unknown("reduction", reduction, REDUCTIONS)
         if not isinstance(step_size, Tensor):
-            check_setting("step_size", step_size, AT_LEAST_0)
-        check_setting("start", start, ANY)
-        check_setting("label_smoothing", label_smoothing, SHARE)
+            check_settings(self.RANGES, step_size=step_size)
+        check_settings(self.RANGES, start=start, label_smoothing=label_smoothing)
         self.transform, self.step_size = transform, step_size
         self.label_smoothing = float(label_smoothing)
-        self.ignore_index, self.reduction = operator.index(ignore_index), reduction
+        self.ignore_index, self.reduction = operator.index(ignore_index), check_reduction(reduction)
         self.register_buffer("weight", weight, persistent=False)
         self.table = Confidence(examples, start=start, device=device, capacity=capacity)
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The loss of a batch; see the class."""
+        labels = check_batch(logits, labels, index=index, ignore_index=self.ignore_index)
         if self.weight is not None and self.weight.shape != logits.shape[1:]:
             raise InputError(
                 f"weight holds {self.weight.numel()} classes but logits are {tuple(logits.shape)}"
             )
-        labels = check_batch(logits, labels, index=index, ignore_index=self.ignore_index)
-        learning = self.training and torch.is_grad_enabled()
         if index is None:
-            if learning:
-                raise InputError(
-                    "ICELoss needs the index of each training example; leave it out only for other data, "
-                    "in eval() or under torch.no_grad()"
-                )
+            check_no_index(self)
             return self._cross_entropy(wide(logits), labels)
+        learning = is_learning(self)
         self.table.follow(logits.device)
         if not self.label_smoothing and fused.usable(logits, labels, self.table.v, self.step_size):
             return self._fused(logits, labels, index, learning)

@@ -6,12 +6,17 @@ later row stays.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from icelens.confidence import as_read
 from icelens.errors import IndexRangeError
-from icelens.losses.reduction import check_batch, is_learning, reduced, without_index
+from icelens.losses.ranges import AT_LEAST_0, BELOW_ONE, SHARE, Range, check_settings, check_sizes
+from icelens.losses.reduction import check_batch, check_reduction, is_learning, reduced, without_index
 from icelens.losses.state import FineState
 from icelens.transforms import wide
 
@@ -27,6 +32,8 @@ class ELRLoss(FineState):
         beta: 0.7 for CIFAR-10, 0.9 for CIFAR-100.
     """
 
+    RANGES: ClassVar[Mapping[str, Range]] = {"strength": AT_LEAST_0, "beta": SHARE}
+
     target: Tensor
 
     def __init__(
@@ -39,7 +46,9 @@ class ELRLoss(FineState):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.strength, self.beta, self.reduction = strength, beta, reduction
+        check_sizes(examples, classes)
+        check_settings(self.RANGES, strength=strength, beta=beta)
+        self.strength, self.beta, self.reduction = strength, beta, check_reduction(reduction)
         self.register_buffer("target", torch.zeros(examples, classes))
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
@@ -52,7 +61,7 @@ class ELRLoss(FineState):
         p = logits.softmax(-1).clamp(1e-4, 1 - 1e-4)
         learning = is_learning(self)  # asked here, since no_grad() below would answer no
         with torch.no_grad():
-            target = self.target[index].to(p)
+            target = as_read(self.target[index], once=learning).to(p)
             if learning:
                 moved = self.beta * target + (1 - self.beta) * p / p.sum(-1, keepdim=True)
                 target = torch.where(moved.isfinite(), moved, target)
@@ -79,6 +88,13 @@ class SOPLoss(FineState):
         reduction: "mean", "sum" or "none".
     """
 
+    RANGES: ClassVar[Mapping[str, Range]] = {
+        "step_u": AT_LEAST_0,
+        "step_v": AT_LEAST_0,
+        "scale": AT_LEAST_0,
+        "floor": BELOW_ONE,
+    }
+
     u: Tensor
     v: Tensor
 
@@ -94,7 +110,10 @@ class SOPLoss(FineState):
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        self.step_u, self.step_v, self.floor, self.reduction = step_u, step_v, floor, reduction
+        check_sizes(examples, classes)
+        check_settings(self.RANGES, step_u=step_u, step_v=step_v, scale=scale, floor=floor)
+        self.step_u, self.step_v, self.floor = step_u, step_v, floor
+        self.reduction = check_reduction(reduction)
         self.register_buffer("u", scale * torch.randn(examples))
         self.register_buffer("v", scale * torch.randn(examples, classes))
 
@@ -105,12 +124,13 @@ class SOPLoss(FineState):
         labels, index = _checked(logits, labels, index, self.v)
         self.to(logits.device)
         p, y = wide(logits).softmax(-1), labels[:, None]
-        u, v = self.u[index, None].to(p), self.v[index].to(p)
+        learning = is_learning(self)
+        u, v = (as_read(rows, once=learning).to(p) for rows in (self.u[index, None], self.v[index]))
         s = (-(v**2).clamp(max=1)).scatter(1, y, (u**2).clamp(max=1))
         raised = (p + s).clamp(min=self.floor)
         raised_y = raised.gather(1, y)
         q_y = raised_y / raised.sum(-1, keepdim=True)
-        if is_learning(self):
+        if learning:
             with torch.no_grad():
                 free = ((p + s).gather(1, y) >= self.floor) & (q_y >= self.floor) & (u**2 <= 1)
                 guess = F.one_hot(p.argmax(-1), p.shape[-1])

@@ -10,15 +10,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from icelens.errors import InputError, unknown
+from icelens.matrices import check_range, holds_integers
 from icelens.transforms import wide
 
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def reduced(losses: Tensor, reduction: str, weight: Tensor | None = None) -> Tensor:
-    """One value per example, their sum, or their mean, weighted as `nn.CrossEntropyLoss` weights."""
+def check_reduction(reduction: str) -> str:
+    """The name of a reduction, if it is one."""
     if reduction not in REDUCTIONS:
         raise unknown("reduction", reduction, REDUCTIONS)
+    return reduction
+
+
+def reduced(losses: Tensor, reduction: str, weight: Tensor | None = None) -> Tensor:
+    """One value per example, their sum, or their mean, weighted as `nn.CrossEntropyLoss` weights."""
+    check_reduction(reduction)
     if weight is not None:
         losses = losses * weight
     if reduction == "none":
@@ -57,7 +64,7 @@ def check_batch(
         raise InputError(f"logits must be (batch, classes) floats, got {_kind(outputs)}")
     if columns is not None and outputs.shape[1] != columns:
         raise InputError(f"logits must have {columns} columns, got shape {tuple(outputs.shape)}")
-    if labels.ndim != 1 or not _holds_integers(labels):
+    if labels.ndim != 1 or not holds_integers(labels):
         remedy = (
             "labels.argmax(1), if they are one-hot"
             if labels.ndim == 2
@@ -68,7 +75,7 @@ def check_batch(
         raise InputError(f"logits hold {len(outputs)} rows but labels {len(labels)}")
     if index is not None and not isinstance(index, Tensor):
         raise InputError(f"index must be a tensor of integers, got {type(index).__name__}")
-    if index is not None and (index.shape != labels.shape or not _holds_integers(index)):
+    if index is not None and (index.shape != labels.shape or not holds_integers(index)):
         raise InputError(f"index must be (batch,) = ({len(labels)},) integers, got {_kind(index)}")
     labels = labels.to(torch.int64)  # in a uint8, an ignore_index of −100 would be class 156
     check_labels(labels, outputs.shape[1] if classes is None else classes, ignore_index)
@@ -77,25 +84,8 @@ def check_batch(
 
 def check_labels(labels: Tensor, classes: int, ignore_index: int | None = None) -> None:
     """Raise for a label that is no class. Looks at CPU tensors only: on CUDA a look would wait for it."""
-    if labels.device.type != "cpu" or torch.compiler.is_compiling() or not labels.numel():
-        return
-    low, high = labels.aminmax()
-    if int(low) >= 0 and int(high) < classes:
-        return
-    wrong = (labels < 0) | (labels >= classes)
-    if ignore_index is not None:
-        wrong &= labels != ignore_index
-    if wrong.any():
-        row = int(wrong.nonzero()[0])
-        raise InputError(
-            f"labels hold class {int(labels[row])} but logits have {classes} columns "
-            f"(classes 0–{classes - 1}); first at position {row} of the batch"
-        )
-
-
-def _holds_integers(tensor: Tensor) -> bool:
-    dtype = tensor.dtype
-    return not (dtype.is_floating_point or dtype.is_complex or dtype == torch.bool)
+    if labels.device.type == "cpu" and not torch.compiler.is_compiling():
+        check_range(labels, classes, place="position {} of the batch", ignore_index=ignore_index)
 
 
 def _kind(tensor: Tensor) -> str:
@@ -107,13 +97,18 @@ def is_learning(loss: nn.Module) -> bool:
     return loss.training and torch.is_grad_enabled()
 
 
-def without_index(loss: nn.Module, logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
-    """Cross entropy, for data that is not the training set of a loss with a row per example."""
+def check_no_index(loss: nn.Module) -> None:
+    """Raise where a loss with a row per example would have to learn without its index."""
     if is_learning(loss):
         raise InputError(
             f"{type(loss).__name__} needs the index of each training example; leave it out only for other "
             "data, in eval() or under torch.no_grad()"
         )
+
+
+def without_index(loss: nn.Module, logits: Tensor, labels: Tensor, reduction: str) -> Tensor:
+    """Cross entropy, for data that is not the training set of a loss with a row per example."""
+    check_no_index(loss)
     labels = check_batch(logits, labels)
     return reduced(F.cross_entropy(wide(logits), labels, reduction="none"), reduction)
 
@@ -130,7 +125,7 @@ class Pointwise(nn.Module):
     def __init__(self, function: Callable[..., Tensor], *, reduction: str = "mean", **settings: Any) -> None:
         super().__init__()
         self.function = function
-        self.reduction = reduction
+        self.reduction = check_reduction(reduction)
         self.settings = settings
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from icelens.errors import InputError
 from icelens.losses.pointwise import cross_entropy
-from icelens.losses.reduction import check_batch, reduced
+from icelens.losses.reduction import check_batch, check_reduction, reduced
 from icelens.losses.state import FineState
 from icelens.matrices import check_tensor, check_transition
 from icelens.transforms import wide
@@ -87,7 +87,7 @@ class ForwardLoss(FineState):
         super().__init__()
         check_transition(transition)
         self.register_buffer("transition", transition.clone())
-        self.reduction = reduction
+        self.reduction = check_reduction(reduction)
 
     def forward(self, logits: Tensor, labels: Tensor, index: Tensor | None = None) -> Tensor:
         """The corrected loss while training; plain cross entropy of the prediction otherwise."""

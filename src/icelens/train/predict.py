@@ -42,7 +42,7 @@ def mixed_precision(device: torch.device, precision: str, *, captured: bool) -> 
 
 def as_input(recipe: Recipe, x: Tensor) -> Tensor:
     """A batch in the layout and precision that the network has."""
-    x = x.double() if recipe.precision == "float64" else x
+    x = x.to(torch.float64 if recipe.precision == "float64" else torch.float32)
     return x.contiguous(memory_format=torch.channels_last) if recipe.channels_last else x
 
 

@@ -101,7 +101,8 @@ def _hash(*parts: Tensor | Texts | list[str]) -> str:
     for part in parts:
         if isinstance(part, Tensor):
             digest.update(str((part.dtype, tuple(part.shape))).encode())
-            digest.update(part.detach().cpu().contiguous().numpy().data)
+            # As bytes, since NumPy has no bfloat16.
+            digest.update(part.detach().cpu().reshape(-1).view(torch.uint8).numpy().data)
         else:
             digest.update(json.dumps(part).encode())
     return digest.hexdigest()

@@ -318,6 +318,21 @@ class TestEnds:
             second.close()
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32])
+@pytest.mark.parametrize("examples", [EXAMPLES, 300])
+def test_an_index_of_any_integers_names_rows_as_int64_does(tmp_path, dtype, examples):
+    loss_fn, (logits, labels, index) = ICELoss(examples), next(batches())
+    loss_fn(logits.requires_grad_(), labels, index)
+    with FlightRecorder(tmp_path, examples) as recorder:
+        recorder.log(logits, labels, index.to(dtype), confidence=loss_fn)
+        if dtype == torch.int8:
+            with pytest.raises(IndexRangeError, match=r"^index -3 is not a row"):
+                recorder.log(logits, labels, torch.where(index == index[5], -3, index).to(dtype))
+    table = pd.read_parquet(tmp_path)
+    assert table["index"].tolist() == index.tolist()
+    assert table["confidence"].tolist() == loss_fn.confidence()[index].tolist()
+
+
 LOGITS, LABELS, INDEX = torch.zeros(3, CLASSES), torch.zeros(3, dtype=torch.int64), torch.arange(3)
 
 
@@ -327,7 +342,7 @@ LOGITS, LABELS, INDEX = torch.zeros(3, CLASSES), torch.zeros(3, dtype=torch.int6
         ((LOGITS[0], LABELS, INDEX), {}, r"logits must be \(batch, classes\) floats"),
         ((LOGITS[:, :1], LABELS, INDEX), {}, "logits have one column; where z is the logit of a sigmoid"),
         ((LOGITS, LABELS[:2], INDEX), {}, "logits hold 3 rows but labels 2"),
-        ((LOGITS, LABELS + 4, INDEX), {}, "labels hold class 4 but logits have 4 columns"),
+        ((LOGITS, LABELS + 4, INDEX), {}, "labels hold class 4 but there are 4 classes"),
         ((LOGITS, F.one_hot(LABELS, 4), INDEX), {}, "if they are one-hot"),
         ((LOGITS, LABELS, INDEX[:2]), {}, r"index must be \(batch,\)"),
         ((LOGITS, LABELS, None), {}, "needs the index"),

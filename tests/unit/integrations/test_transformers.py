@@ -96,6 +96,36 @@ def test_confidences_are_those_of_a_plain_loop(tmp_path):
     assert loss_fn.confidence().std() > 0.05
 
 
+@pytest.mark.parametrize("parts", [1, 4])
+def test_with_class_weights_the_mean_is_that_of_cross_entropy(tmp_path, parts):
+    """Divided by the number of examples, weights of 1 over the size of a class made it that much smaller."""
+    data = images(EXAMPLES, dtype=torch.float64)
+    x = torch.stack([item["pixel_values"] for item in data])
+    labels = torch.tensor([item["label"] for item in data])
+    weight, seen = 1 / labels.bincount().double(), Gradients()
+    args = arguments(
+        tmp_path,
+        per_device_train_batch_size=-(-EXAMPLES // parts),
+        gradient_accumulation_steps=parts,
+        max_steps=1,
+        max_grad_norm=0,
+    )
+    loss_fn = ICELoss(EXAMPLES, start=100.0, step_size=0.0, weight=weight)
+    model, wanted = Network(), Network()
+    F.cross_entropy(wanted(x)["logits"], labels, weight).backward()
+    trainer = ICETrainer(
+        model, args, train_dataset=data, eval_dataset=data[:8], loss_fn=loss_fn, callbacks=[seen]
+    )
+    trainer.args.per_device_eval_batch_size = 8
+    evaluated = trainer.evaluate()["eval_loss"]
+    with torch.no_grad():
+        expected = F.cross_entropy(model(x[:8])["logits"], labels[:8], weight).item()
+    assert evaluated == pytest.approx(expected)
+    trainer.train()
+    gradient = torch.cat([parameter.grad.flatten() for parameter in wanted.parameters()])
+    torch.testing.assert_close(seen.seen[0], gradient, rtol=0, atol=1e-12)
+
+
 def table_of_texts():
     rows = texts(EXAMPLES)
     table = datasets.Dataset.from_list([{"text": f"row {row}", **item} for row, item in enumerate(rows)])
