@@ -292,7 +292,7 @@ MISUSE = {
         "notes is not empty and holds no audit",
     ),
     "a file for a folder": ("good.csv --label mood --out one.csv", "one.csv is a file"),
-    "an unknown device": ("good.csv --label mood --device tpu9", "device 'tpu9' cannot be used here"),
+    "an unknown device": ("good.csv --label mood --device tpu9", "unknown device 'tpu9'"),
     "a budget of nothing": ("good.csv --label mood --budget 0", "budget must be an integer from 1"),
     "a negative seed": ("good.csv --label mood --seed -1", "seed must be an integer from 0"),
 }

@@ -196,7 +196,7 @@ def test_version():
         (["train", "data=mnist"], "no such file; run `icelens data get mnist --root data`"),
         (["train", "loss_settings.qq=1", "loss=gce"], "unknown setting 'qq'"),
         (["train", "absent.toml"], "absent.toml: no such recipe"),
-        (["train", "device=tpu9"], "device 'tpu9' cannot be used here"),
+        (["train", "device=tpu9"], "unknown device 'tpu9'"),
     ],
 )
 def test_misuse_is_one_line_and_leaves_nothing_behind(words, message, tmp_path, command):

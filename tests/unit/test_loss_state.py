@@ -145,3 +145,12 @@ def test_a_setting_that_cannot_work_is_refused_when_the_loss_is_made(make, messa
 def test_a_reduction_that_there_is_not_is_refused_when_the_loss_is_made(make):
     with pytest.raises(InputError, match="unknown reduction 'avg'; known are mean, none, sum"):
         make(reduction="avg")
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float64])
+def test_a_cast_of_all_that_a_module_holds_leaves_whole_numbers_whole(dtype):
+    loss = HeldLoss(6, 3)
+    before = {name: buffer.dtype for name, buffer in loss.named_buffers()}
+    loss.type(dtype)
+    for name, buffer in loss.named_buffers():
+        assert buffer.dtype.is_floating_point == before[name].is_floating_point

@@ -19,6 +19,8 @@ class FineState(nn.Module):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         def moved(tensor: Tensor) -> Tensor:
             after = fn(tensor)
+            if not tensor.is_floating_point() and after.is_floating_point():
+                return tensor.to(after.device)  # `module.type(...)` casts whole numbers, too
             if after.is_floating_point() and torch.finfo(after.dtype).eps > torch.finfo(tensor.dtype).eps:
                 return tensor.to(after.device)
             return after

@@ -87,6 +87,9 @@ def choose_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         device = torch.device(name)
+    except RuntimeError:  # torch's own error names some twenty
+        raise InputError(f"unknown device '{name}'; take auto, cpu or cuda (cuda:1 for a second)") from None
+    try:
         if device.type == "cuda" and not torch.cuda.is_available():
             raise RuntimeError("torch finds no GPU; take cpu, or auto")
         torch.empty(0, device=device)

@@ -176,7 +176,7 @@ def test_suspects_are_in_order_of_trust(monkeypatch):
         ({"seed": 2**32}, "seed must be"),
         ({"seed": True}, "seed must be an integer from 0 to .*, got True"),
         ({"seed": "1"}, "seed must be"),
-        ({"device": "tpu9"}, "device 'tpu9' cannot be used here"),
+        ({"device": "tpu9"}, "unknown device 'tpu9'"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_before_training(settings, message, monkeypatch):
