@@ -36,7 +36,7 @@ def write_csv(table: pd.DataFrame, path: Path) -> None:
     """A table as CSV, in UTF-8 and six digits.
 
     Python's `csv` leaves a carriage return without quotes where lines end in a newline alone, and it would be
-    read as the end of a row; then all strings are quoted.
+    read as the end of a row; in a table that holds one all strings are quoted, and numbers with a fraction.
     """
     words = table.select_dtypes(exclude=["number", "bool"])
     returns = any("\r" in str(cell) for name in words for cell in words[name].unique())

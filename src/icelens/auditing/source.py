@@ -144,8 +144,9 @@ def _other_data(source: Source, folder: str | Path, recipe: dict[str, Any], read
     dated = are_files(read.inputs) and CONTENTS not in recipe
     copied = ", or is a copy without the dates of its files, by which it is known here (cp -a keeps them)"
     return InputError(
-        f"{name} changed since it was audited into {folder}{copied if dated else ''}; "
-        "audit it again, or name the data as it was (--data)"
+        f"{name} changed since it was audited into {folder}{copied if dated else ''}, or this version of "
+        "icelens reads it in another way; audit it again (icelens export --to csv keeps the verdicts for an "
+        "import), or name the data as it was (--data)"
     )
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -67,15 +68,32 @@ def import_verdicts(
     with Store(folder) as store:
         said = _read(file, known, _fingerprint(folder), who)
         if not said:
-            raise InputError(f"{file}: holds no verdict")
+            raise InputError(f"{file}: holds no verdict, nor a label in the place of a given one")
         _check_classes(file, said, store, new_classes)
-        wanted, before = _unsaid(said, store), len(store.history())
-        for person, theirs in groupby(wanted, lambda one: one.who):
-            given = [_judgement(one, f" {before}" if again else "") for one in theirs]
-            store.judge_all(given, who=person, new_class=new_classes)
+        before = len(store.history())
+        _give(_unsaid(said, store), store, new_classes)
+        passed = _unsaid(_newest(said), store)  # they were given before, and others since
+        wanted = [replace(one, mark=f"{one.mark} {one.when}") for one in passed if _is_later(one, store)]
+        if again:
+            wanted = [replace(one, mark=f"{one.mark} {before}") for one in passed]
+        _give(wanted, store, new_classes)
         new = len(store.history()) - before
-        passed = len(_unsaid(_newest(said), store))
-    return Imported(len(said), new, _disagreed(said), passed)
+        passed = _unsaid(_newest(said), store)
+    return Imported(len(said), new, _disagreed(said), len(passed))
+
+
+def _give(said: list[Said], store: Store, new_classes: bool) -> None:
+    for person, theirs in groupby(said, lambda one: one.who):
+        store.judge_all([_judgement(one) for one in theirs], who=person, new_class=new_classes)
+
+
+def _is_later(one: Said, store: Store) -> bool:
+    """Whether it was said after the verdict that stands, if the file tells."""
+    try:
+        said, given = (datetime.fromisoformat(at) for at in (one.when, store.history(one.index)[-1].at))
+        return said > given
+    except (ValueError, TypeError):  # no time, or one without a zone
+        return False
 
 
 def _known(folder: Path) -> Known:
@@ -143,13 +161,13 @@ def _newest(said: list[Said]) -> list[Said]:
     return list({one.index: one for one in said}.values())
 
 
-def _judgement(one: Said, mark: str) -> Judgement:
-    return Judgement(one.index, one.verdict, _key(one, mark), one.label)
+def _judgement(one: Said) -> Judgement:
+    return Judgement(one.index, one.verdict, _key(one), one.label)
 
 
-def _key(one: Said, mark: str) -> str:
+def _key(one: Said) -> str:
     """The same for the same verdict of the same person, so that a file can be imported twice."""
-    content = repr((one.index, one.verdict, one.label, one.who, one.mark + mark))
+    content = repr((one.index, one.verdict, one.label, one.who, one.mark))
     return f"import:{hashlib.blake2b(content.encode(), digest_size=16).hexdigest()}"
 
 

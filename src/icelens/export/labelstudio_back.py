@@ -50,8 +50,8 @@ def _said(
         return None
     person = annotation.get("annotator") if small else annotation.get("completed_by")
     name = annotation.get("annotation_id") if small else annotation.get("id")
-    mark = f"labelstudio {name} {when}"
-    return Said(data[INDEX], str(data.get(ID)), verdict, label, _who(person), where, mark)
+    mark = f"labelstudio {name}"
+    return Said(data[INDEX], str(data.get(ID)), verdict, label, _who(person), where, mark, when)
 
 
 def _chosen(annotation: dict[str, Any]) -> dict[str, str]:

@@ -20,6 +20,7 @@ class Said:
         who: whose verdict it is.
         where: in the file, for errors.
         mark: what tells this verdict from another of the same person with the same words.
+        when: it was said, in ISO 8601, if the file tells.
     """
 
     index: int
@@ -29,6 +30,7 @@ class Said:
     who: str
     where: str
     mark: str = ""
+    when: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,9 +54,10 @@ def _cells(table: Table, name: str) -> Cells:
 
 def _check_one_reading(table: Table, known: Known, cells: Cells) -> None:
     """Raise where a column called index may hold row numbers or ids, and they are not the same."""
-    rows = [int(cell) if cell and cell.isdecimal() else -1 for cell in cells]
-    ids = [known.places.get(cell or "") for cell in cells]
-    if None not in ids and min(rows) >= 0 and max(rows) < len(known.ids) and rows != ids:
+    named = [read_whole(cell.strip()) for cell in cells if cell and cell.strip()]
+    rows = [int(cell) if cell.isdecimal() else -1 for cell in named]
+    ids = [known.places.get(cell) for cell in named]
+    if named and None not in ids and min(rows) >= 0 and max(rows) < len(known.ids) and rows != ids:
         raise table.origin.error(
             "column 'index' may hold row numbers or ids, and these are other examples; name examples by "
             "their ids, in a column 'id'"

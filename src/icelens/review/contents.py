@@ -74,7 +74,7 @@ def contents_of(data: Labelled, order: Rows, near: Rows) -> Contents:
 def _texts(texts: Sequence[tuple[str, ...]], rows: Rows) -> Iterator[Kept]:
     for row in rows.tolist():
         parts, longest = [_readable(text) for text in texts[row]], max(map(len, texts[row]))
-        kept = [*parts, longest] if longest > LONGEST_TEXT else parts
+        kept = {"texts": parts, "longest": longest} if longest > LONGEST_TEXT else parts
         yield Kept(json.dumps(kept, ensure_ascii=False), words=" \n ".join(parts))
 
 

@@ -119,11 +119,10 @@ def content_of(
     """The content of an example as it lies in the file."""
     if kind == "image":
         return Content(image=image or path is not None, path=path)
-    parts: list[Any] = json.loads(shown) if shown else []
+    parts: Any = json.loads(shown) if shown else []
     if kind == "text":
-        texts = tuple(part for part in parts if isinstance(part, str))
-        # After texts of which one was cut stands how long the longest was.
-        return Content(texts=texts, longest=sum(parts[len(texts) :]))
+        cut = isinstance(parts, dict)
+        return Content(tuple(parts["texts"]), parts["longest"]) if cut else Content(tuple(parts))
     if parts and isinstance(parts[0], list):
         return Content(cells=tuple(Cell(*part) for part in parts))
     plain = zip(columns, parts, strict=False)  # where columns are many, the first of them are kept

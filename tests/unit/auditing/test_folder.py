@@ -106,6 +106,19 @@ def test_an_audit_that_fails_before_its_first_run_leaves_no_folder(tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+def test_giving_up_removes_nothing_that_was_trained(tmp_path):
+    folder = AuditFolder(tmp_path / "a")
+    folder.start({"seed": 0}, iris())
+    folder.stages.mkdir()
+    (folder.stages / "run.npz").write_bytes(b"hours of work")
+    folder.give_up()
+    assert (folder.path / "recipe.json").exists()
+    assert (folder.stages / "run.npz").exists()
+    (folder.stages / "run.npz").unlink()
+    folder.give_up()
+    assert not folder.path.exists()
+
+
 def test_what_makes_way_is_what_another_audit_would_be_refused_for(tmp_path):
     data, settings = iris(), {"seed": 0, "backbone": None}
     folder = AuditFolder(tmp_path / "flowers")

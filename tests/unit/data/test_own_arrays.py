@@ -556,9 +556,7 @@ class TestFramesThatTellTheLabel:
     frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=40), "target": ["no", "yes"] * 20})
 
     def test_the_label_among_the_features_is_refused(self):
-        with pytest.raises(
-            InputError, match=r"column 'target' of X is the label .*X\.drop\(columns='target'\)"
-        ):
+        with pytest.raises(InputError, match="column 'target' of X is the label under another name"):
             from_arrays(self.frame, self.frame["target"])
         with pytest.raises(InputError, match="'code' of X is the label under another name"):
             from_arrays(self.frame[["a"]].assign(code=[7, 3] * 20), self.frame["target"])
@@ -572,4 +570,14 @@ class TestFramesThatTellTheLabel:
         data = from_arrays(self.frame[["a"]].assign(row=range(40)), labels)
         assert data.inputs.columns.tolist() == ["a"]
         assert data.said == ("left out: 'row' (counts the rows)",)
-        assert from_arrays(pd.DataFrame({"row": range(40)}), labels).inputs.columns.tolist() == ["row"]
+        alone = pd.DataFrame({"row": range(40), "constant": 1})
+        assert from_arrays(alone, labels).inputs.columns.tolist() == ["row", "constant"]
+
+    @pytest.mark.parametrize(("rows", "kept"), [(18, ["a", "row"]), (20, ["a"])])
+    def test_in_a_few_rows_numbers_may_be_in_order_by_chance(self, rows, kept):
+        few = self.frame[["a"]][:rows].assign(row=range(rows))
+        assert from_arrays(few, ["x", "y"] * (rows // 2)).inputs.columns.tolist() == kept
+
+    def test_fractions_that_rise_are_a_feature_however_late_they_are(self):
+        rising = pd.DataFrame({"a": self.frame["a"].repeat(10), "b": [*range(399), 399.5]})
+        assert "b" in from_arrays(rising, ["x", "y"] * 200).inputs.columns

@@ -265,6 +265,8 @@ class TestNumbersAsPeopleWriteThem:
         data = read_labelled(self.written(tmp_path, cells, ("5,44", "1,2"), ";"))
         np.testing.assert_allclose(data.inputs["n"][: len(cells)], np.float32(numbers))
         assert [line for line in data.said if "read as" in line] == ([said] if said else [])
+        late = read_labelled(self.written(tmp_path, [*["999"] * 240, *cells[:2]], ("5,44", "1,2"), ";"))
+        np.testing.assert_allclose(late.inputs["n"][240:242], np.float32(numbers[:2]))
         points = read_labelled(self.written(tmp_path, ["7.219", "716"], ("5.44", "1.2"), ";"))
         np.testing.assert_allclose(points.inputs["n"][:2], np.float32([7.219, 716]))
 
@@ -282,6 +284,28 @@ class TestNumbersAsPeopleWriteThem:
         data = read_labelled(self.written(tmp_path, cells))
         np.testing.assert_allclose(data.inputs["n"][: len(cells)], np.float32(numbers))
         assert said in data.said
+
+    def test_all_columns_together_tell_what_a_mark_means(self, tmp_path):
+        rows, labels = 6, ["a", "b"] * 6
+        for name, columns, expected in (
+            (
+                "codes.csv",
+                {"n": ["1.250", "12"] * rows, "m": ["1.5", "2.25"] * rows, "k": ["1,3", "2"] * rows},
+                1.25,
+            ),
+            ("codes.tsv", {"n": ["1,250", "12"] * rows, "m": ["1,5", "2,25"] * rows}, None),
+        ):
+            write_csv(tmp_path / name, {**columns, "label": labels}, delimiter=";" if "csv" in name else "\t")
+            found = read_labelled(tmp_path / name, features=list(columns)).inputs["n"]
+            assert found[0] == (np.float32(expected) if expected else "1,250")
+
+    @pytest.mark.parametrize(
+        "cells", [["192.168.100.200", "10.0.0.1"], ["04664", "12345"], ["1.2.3", "1.2.4"]]
+    )
+    def test_addresses_codes_and_versions_are_no_numbers(self, tmp_path, cells):
+        data = read_labelled(self.written(tmp_path, cells, ("5,44", "1,2"), ";"), features=["n", "m"])
+        assert data.inputs["n"][0] == cells[0]
+        assert not any("cells are numbers" in line for line in data.said)
 
     def test_a_cell_that_keeps_a_column_from_being_numbers_is_named(self, tmp_path):
         file = self.written(tmp_path, [*(str(number * 37 % 1009) for number in range(59)), "30 EUR"])

@@ -1,5 +1,7 @@
 """Images of every mode of Pillow's: transparency lies on paper, deeper greys have one scale."""
 
+import struct
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -45,6 +47,27 @@ def test_a_photograph_that_is_stored_on_its_side_stands_upright(tmp_path, suffix
         found = flat(image)
     assert found.size == upright.size
     np.testing.assert_allclose(np.asarray(found.convert("L"), int), upright, atol=8)
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")  # told by Pillow when it opens a JPEG
+@pytest.mark.parametrize("suffix", ["jpg", "png", "webp"])
+def test_exif_that_is_not_as_it_should_be_is_no_fault_of_the_image(tmp_path, suffix):
+    exif = Image.Exif()
+    exif[ORIENTATION] = 6
+    good = exif.tobytes()
+    for number, content in enumerate(
+        [good[:-3], good.replace(b"MM", b"QQ"), b"Exif\x00\x00nonsense", good[:10] + b"\xff" * 20, b""]
+    ):
+        PLAIN.convert("L").save(tmp_path / f"{number}.{suffix}", exif=content)
+        with Image.open(tmp_path / f"{number}.{suffix}") as image:
+            assert sorted(flat(image).size) == [6, 8]
+    # To be turned by a quarter, with a resolution in words, which Pillow reads and cannot write.
+    tags = struct.pack(">HHIHH", ORIENTATION, 3, 1, 6, 0) + struct.pack(">HHI4s", 0x011A, 2, 4, b"two")
+    odd = b"Exif\x00\x00MM\x00*" + struct.pack(">IH", 8, 2) + tags + bytes(4)
+    PLAIN.convert("L").save(tmp_path / f"odd.{suffix}", exif=odd)
+    with Image.open(tmp_path / f"odd.{suffix}") as image:
+        assert image.size == (8, 6)
+        assert flat(image).size == (6, 8)
 
 
 @pytest.mark.parametrize("mode", ["LA", "RGBA"])

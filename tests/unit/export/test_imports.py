@@ -24,7 +24,7 @@ def written(path, rows):
     return path
 
 
-def annotation(number, label=None, *, verdict=None, who=1, minute=0, skipped=False):
+def annotation(number, label=None, *, verdict=None, who=1, minute=0, skipped=False, year=2026):
     """As Label Studio exports one."""
     chosen = (("label", label), ("verdict", verdict))
     result = [
@@ -33,7 +33,7 @@ def annotation(number, label=None, *, verdict=None, who=1, minute=0, skipped=Fal
         for name, choice in chosen if choice is not None
     ]  # fmt: skip
     times = {
-        f"{what}_at": f"2026-01-01T00:{minute:02}:{second}Z"
+        f"{what}_at": f"{year}-01-01T00:{minute:02}:{second}Z"
         for what, second in (("created", 10), ("updated", 30))
     }
     return {"id": number, "completed_by": who, "result": result, "was_cancelled": skipped, **times}
@@ -83,7 +83,7 @@ def test_an_annotator_who_goes_back_to_the_first_answer_is_heard(tasks, tmp_path
     run, there = tasks
     row, path = there[0]["data"]["icelens_index"], tmp_path / "annotations.json"
     for minute, label in enumerate(("good", "bad", "good")):
-        there[0]["annotations"] = [annotation(7, label, minute=minute)]
+        there[0]["annotations"] = [annotation(7, label, minute=minute, year=2999)]
         path.write_text(json.dumps(there))
         assert import_verdicts(run, path, who="me").new == 1
         given = there[0]["data"]["given"]
@@ -104,6 +104,27 @@ def test_a_table_that_was_replaced_since_says_so_and_is_given_again_when_asked(a
     done = import_verdicts(run, first, who="me", again=True)
     assert (done.new, done.passed) == (1, 0)
     assert standing(run)[1] == ("drop", None, "me")
+    assert import_verdicts(run, first, who="me", again=True).new == 0
+    given_at_once = written(tmp_path / "third.csv", [{"id": "r003", "verdict": "drop"}])
+    assert import_verdicts(run, given_at_once, who="me", again=True).new == 1
+    then = written(tmp_path / "fourth.csv", [{"id": "r003", "verdict": "keep"}])
+    import_verdicts(run, then, who="me")
+    assert import_verdicts(run, given_at_once, who="me").new == 0  # each is added once
+
+
+def test_an_answer_of_before_a_verdict_in_the_review_does_not_replace_it(tasks, tmp_path):
+    run, there = tasks
+    row, path = there[0]["data"]["icelens_index"], tmp_path / "annotations.json"
+    there[0]["annotations"] = [annotation(7, "good", year=2020)]
+    path.write_text(json.dumps(there))
+    import_verdicts(run, path, who="me")
+    with Store(run) as store:
+        store.judge(row, "drop", who="ann", key="by hand")
+    there[0]["annotations"] = [annotation(7, "good", minute=5, year=2020)]  # "Update", without a change
+    path.write_text(json.dumps(there))
+    done = import_verdicts(run, path, who="me")
+    assert (done.new, done.passed) == (0, 1)
+    assert standing(run)[row] == ("drop", None, "ann")
 
 
 def test_the_small_json_of_label_studio(tasks, tmp_path):
@@ -286,7 +307,7 @@ def test_a_cleaned_copy_from_which_rows_were_dropped_keeps_nothing(audit, tmp_pa
     run = audit("text")
     table = examples(run)
     rows = [{"id": id, "label": label} for id, label in zip(table["id"], table["label"], strict=True)]
-    del rows[7], rows[3]
+    del rows[40:], rows[3]  # more than half are left of 60
     with pytest.raises(InputError, match="holds no verdict"):
         import_verdicts(run, written(tmp_path / "same.csv", rows), who="me")
     rows[5]["label"] = other = "good" if rows[5]["label"] == "bad" else "bad"

@@ -216,7 +216,16 @@ def test_where_rows_were_left_out_an_index_alone_is_refused_and_an_id_is_the_row
     frame.to_csv(tmp_path / "data.csv", index=False)
     known = known_of(tmp_path / "data.csv", drop_unlabelled=True)
     assert known.ids[6] == "8"
-    with pytest.raises(InputError, match="'index' may hold row numbers or ids"):
-        said(pd.DataFrame({"index": [8], "verdict": ["drop"]}), known)
+    for index in (8, "8.0", " 8"):
+        with pytest.raises(InputError, match="'index' may hold row numbers or ids"):
+            said(pd.DataFrame({"index": [index], "verdict": ["drop"]}), known)
     assert said(pd.DataFrame({"id": [8], "verdict": ["drop"]}), known) == {6: "drop"}
     assert said(pd.DataFrame({"index": [6], "id": [8], "verdict": ["drop"]}), known) == {6: "drop"}
+
+
+def test_ids_of_letters_are_no_rows_that_an_index_could_be_taken_for(tmp_path, said):
+    frame = table().assign(id=[f"p{row}" for row in range(ROWS)])
+    frame.loc[[6, 7], "species"] = None
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    known = known_of(tmp_path / "data.csv", drop_unlabelled=True)
+    assert said(pd.DataFrame({"index": [6], "verdict": ["drop"]}), known) == {6: "drop"}

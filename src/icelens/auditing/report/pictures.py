@@ -56,11 +56,16 @@ def encoded(image: Image, kind: str, **settings: Any) -> bytes:
     return file.getvalue()
 
 
+def _seen(image: Image) -> Image:
+    from icelens.data.own.pixels import colour
+
+    return colour(image)
+
+
 def _from_file(path: Any, side: int) -> Image:
     from PIL import Image
 
     from icelens.data.own.images import open_image
-    from icelens.data.own.pixels import colour
 
     with warnings.catch_warnings():
         # An image that Pillow takes for an attack on memory counts as unreadable; other oddities do not.
@@ -68,7 +73,7 @@ def _from_file(path: Any, side: int) -> Image:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         with open_image(path) as file:
             file.draft("RGB", (2 * side,) * 2)
-            return colour(file)
+            return _seen(file)
 
 
 def _from_array(pixels: NDArray[Any]) -> Image:
@@ -77,7 +82,7 @@ def _from_array(pixels: NDArray[Any]) -> Image:
     if pixels.ndim == 3:
         # Pillow knows 1, 3 and 4 channels; of others the first says most.
         pixels = pixels if pixels.shape[-1] in (3, 4) else pixels[..., 0]
-    return Image.fromarray(np.ascontiguousarray(pixels.astype(np.uint8)))
+    return _seen(Image.fromarray(np.ascontiguousarray(pixels.astype(np.uint8))))
 
 
 def _fitting(image: Image, room: int) -> str:

@@ -19,8 +19,8 @@ from icelens.counts import counted
 from icelens.data.own.features import build_features, finite, narrowed
 from icelens.data.own.labels import Labels
 from icelens.data.own.origin import Origin, brief, sound
-from icelens.data.own.profile import IN_ORDER, few_values, order_of_rows, same_as
-from icelens.data.own.table import is_string, plain
+from icelens.data.own.profile import IN_ORDER, constant, few_values, order_of_rows, same_as
+from icelens.data.own.table import is_string, plain, sort_of
 
 if TYPE_CHECKING:
     import torch
@@ -147,7 +147,9 @@ def _frame(X: pd.DataFrame, origin: Origin) -> Found:
             f"such as {origin.inputs}[{brief(wordy[0])}]"
         )
     placed = {name: why for name in kept if len(X) >= IN_ORDER and (why := order_of_rows(column(name)))}
-    kept = [name for name in kept if name not in placed] or kept
+    rest = [name for name in kept if name not in placed]
+    tell = (sort_of(column(name).type) != "number" or not constant(column(name)) for name in rest)
+    kept = rest if any(tell) else kept
     left = {**dict.fromkeys(wordy, "too many different values"), **placed}
     said = [f"{brief(name)} ({why})" for name, why in left.items() if name not in kept]
     return Found(
@@ -162,8 +164,7 @@ def check_no_label(features: pd.DataFrame, labels: Labels, origin: Origin) -> No
     for name in features:
         if same_as(pa.chunked_array([pa.array(features[name], from_pandas=True)]), codes):
             raise origin.error(
-                f"column {brief(name)} of {origin.inputs} is the label under another name; leave it out: "
-                f"{origin.inputs}.drop(columns={brief(name)})"
+                f"column {brief(name)} of {origin.inputs} is the label under another name; leave it out"
             )
 
 

@@ -22,7 +22,7 @@ import pyarrow.csv as arrow_csv
 
 from icelens.data.own.asked import BY_NUMBER
 from icelens.data.own.naming import UNNAMED
-from icelens.data.own.numbers import as_numbers, as_row_names, looks_like_numbers, uses_decimal_commas
+from icelens.data.own.numbers import as_numbers, as_row_names, looks_like_numbers, marks_of
 from icelens.data.own.origin import Origin, brief, reading
 from icelens.data.own.table import Layout, Table
 from icelens.data.own.textfile import look_through, opened
@@ -82,7 +82,7 @@ def read_delimited(path: Path, delimiter: str, *, named: tuple[str, ...], exact:
     said += () if found == delimiter else (f"fields are separated by {DELIMITERS[found]}",)
     layout = Layout(found, bool(header.lines), quoting=AS_LETTERS not in said)
     table = Table(rows, path, nameless=header.nameless, said=said, layout=layout)
-    return _typed(table, exact, header.row_names, decimal_commas=_decimal_commas(table, found))
+    return _typed(table, exact, header.row_names)
 
 
 def lines_of(table: Table) -> list[int]:
@@ -124,9 +124,8 @@ def _rows(
     kept = exact(header.names) | header.row_names
     numeric = {
         name for name, column in zip(header.names, zip(*rows, strict=True), strict=False)
-        if name not in kept and looks_like_numbers(column)
-        # What a point means in such a file is told by all of its columns.
-        and not (delimiter == ";" and any("." in cell for cell in column))
+        # Where a comma may part fractions, all columns together tell what a point means.
+        if name not in kept and delimiter != ";" and looks_like_numbers(column)
     }  # fmt: skip
     for numbers in (numeric, set[str]()):
         try:
@@ -241,20 +240,19 @@ def _delimiter(path: Path, expected: str) -> str:
     return expected
 
 
-def _decimal_commas(table: Table, delimiter: str) -> bool:
-    """Whether commas part fractions in a file, and points thousands; not where commas part fields."""
-    strings = (table.column(name) for name in table.names if table.sort(name) == "string")
-    return delimiter == ";" and any(map(uses_decimal_commas, strings))
-
-
-def _typed(table: Table, exact: Exact, row_names: frozenset[str], *, decimal_commas: bool) -> Table:
+def _typed(table: Table, exact: Exact, row_names: frozenset[str]) -> Table:
     """Columns of strings that are numbers all the way down become numbers; the others are marked untyped."""
+    assert table.layout is not None, "a delimited file has a layout"
     columns, said, untyped, kept = table.columns, list(table.said), set(), exact(table.names)
+    strings = [
+        table.column(name) for name in table.names if table.sort(name) == "string" and name not in kept
+    ]
+    marks = marks_of(strings, comma_is_free=table.layout.delimiter == ";")
     for position, name in enumerate(table.names):
         if table.sort(name) != "string":
             continue
         read = as_row_names if name in row_names else as_numbers
-        found = None if name in kept else read(table.column(name), decimal_commas=decimal_commas)
+        found = None if name in kept else read(table.column(name), marks)
         if found is None:
             untyped.add(name)
             continue

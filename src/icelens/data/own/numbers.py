@@ -16,12 +16,30 @@ from icelens.data.own.origin import brief, listed
 # A zero in front of other digits marks a code, such as a postal code; "1_000" and "0x1f" are Python's alone.
 _PATTERN = r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf(?:inity)?)"
 NUMBER = re.compile(_PATTERN)
+CODE = "^0[0-9]+$"
 # What tables and Excel write where a number is missing, in lower case.
 NO_NUMBER = (
     "na", "n/a", "n.a.", "n/v", "k.a.", "nan", "null", "none", "?", "-", "--", ".", "#n/a", "#n/v", "#nv",
     "#null!", "#div/0!", "#value!", "#wert!", "#ref!", "#bezug!", "#name?", "#num!", "#zahl!",
 )  # fmt: skip
 MOSTLY = 0.5  # of the cells that are filled: numbers, so that the others are slips
+HEAD = 1_000  # cells by which most columns of words are told
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How a file writes numbers.
+
+    Args:
+        decimal_commas: whether "1,5" is a number, as well as "1.5".
+        thousands: what may stand between thousands: a comma, a point, or "" for nothing.
+    """
+
+    decimal_commas: bool = False
+    thousands: str = ","
+
+
+PLAIN = Marks(thousands="")
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,40 +60,50 @@ def looks_like_numbers(cells: Iterable[str]) -> bool:
     return bool(filled) and all(NUMBER.fullmatch(cell.strip()) for cell in filled)
 
 
-def as_numbers(column: Any, *, decimal_commas: bool = False) -> Numbers | None:
+def as_numbers(column: Any, marks: Marks = PLAIN) -> Numbers | None:
     """A column of strings as float64, or None if it is something else.
 
-    Words such as NA and ? stand for missing numbers where all other cells are numbers. "1,234,567.5" is one
-    where all commas of the column stand so; with `decimal_commas` that is "1.234.567,5", and "1,5" another.
+    Words such as NA and ? stand for missing numbers where all other cells are numbers. A cell with marks
+    between thousands is one where all cells of the column that hold the mark hold it so.
     """
-    plain, grouped = _ungrouped(pc.utf8_trim_whitespace(column), "." if decimal_commas else ",")
-    if decimal_commas:
-        plain = pc.replace_substring_regex(plain, r"^([^,.]*),([^,.]*)$", r"\1.\2")
+    if len(column) > HEAD and _holds_words(column.slice(0, HEAD), marks):
+        return None
+    plain, said = _plain(column, marks)
     is_number = _is_number(plain)
-    if not pc.any(is_number).as_py():
+    if not pc.any(is_number).as_py() or _holds_words(column, marks):
         return None
-    words = pc.filter(column, pc.invert(is_number))
-    if len(words) > words.null_count and not pc.all(_is_missing(words)).as_py():
-        return None
-    numbers = pc.if_else(is_number, plain, pa.scalar(None, column.type)).cast(pa.float64())
-    counts = {item["values"]: item["counts"] for item in pc.value_counts(words.drop_null()).to_pylist()}
-    missing = f"{listed(list(counts))} ({counted(sum(counts.values()), 'cell')}) taken as missing numbers"
-    return Numbers(numbers, ((missing,) if counts else ()) + grouped)
+    words = pc.filter(column, pc.invert(is_number)).drop_null()
+    counts = {item["values"]: item["counts"] for item in pc.value_counts(words).to_pylist()}
+    if counts:
+        cells = counted(sum(counts.values()), "cell")
+        said = (f"{listed(list(counts))} ({cells}) taken as missing numbers", *said)
+    return Numbers(pc.if_else(is_number, plain, pa.scalar(None, column.type)).cast(pa.float64()), said)
 
 
-def uses_decimal_commas(column: Any) -> bool:
-    """Whether a column of strings holds numbers only if commas part their fractions."""
-    return as_numbers(column) is None and as_numbers(column, decimal_commas=True) is not None
+def marks_of(columns: Iterable[Any], *, comma_is_free: bool) -> Marks:
+    """How the numbers in the columns of strings of a file are written, which all of them tell together.
+
+    Args:
+        columns: those that may hold numbers.
+        comma_is_free: whether no comma parts fields, so that one can part fractions.
+    """
+    english, commas = PLAIN if comma_is_free else Marks(), Marks(decimal_commas=True, thousands="")
+    unread = [column for column in columns if as_numbers(column, english) is None]
+    if not any(as_numbers(column, commas) for column in unread):
+        return Marks()
+    if not comma_is_free:
+        return PLAIN  # here "1,250" may be one and a quarter
+    return commas if any(map(_holds_fractions, columns)) else Marks(decimal_commas=True, thousands=".")
 
 
-def as_row_names(column: Any, *, decimal_commas: bool = False) -> Numbers | None:
+def as_row_names(column: Any, marks: Marks = PLAIN) -> Numbers | None:
     """The same for a column that may hold ids: integers stay whole, and strings where 64 bits are too few.
 
     A float64 merges neighbouring integers over 2^53, and ids that are numbers are often larger.
     """
     whole = pc.match_substring_regex(column.drop_null(), "^(?:0|-?[1-9][0-9]*)$")
     if not len(whole) or not pc.all(whole).as_py():
-        return as_numbers(column, decimal_commas=decimal_commas)
+        return as_numbers(column, marks)
     try:
         return Numbers(column.cast(pa.int64()))
     except pa.ArrowInvalid:
@@ -88,29 +116,57 @@ def slips(column: Any) -> str:
     >>> slips(pa.array(["1", "2", "3", "4 EUR"])), slips(pa.array(["red", "blue", "7"]))
     ("3 of 4 cells are numbers, but row 3 holds '4 EUR'", '')
     """
-    trimmed = pc.utf8_trim_whitespace(column)
-    is_number, other = _is_number(trimmed), pc.invert(pc.or_(_is_number(trimmed), _is_missing(column)))
-    numbers, filled = pc.sum(is_number).as_py() or 0, len(column) - column.null_count
-    if numbers <= MOSTLY * filled or not pc.any(other).as_py():
+    if pc.any(pc.match_substring_regex(column, CODE)).as_py():
         return ""
-    row = pc.index(pc.fill_null(other, False), True).as_py()
+    is_number = _is_number(pc.utf8_trim_whitespace(column))
+    numbers, filled = pc.sum(is_number).as_py() or 0, len(column) - column.null_count
+    other = pc.fill_null(pc.invert(pc.or_(is_number, _is_missing(column))), False)
+    row = pc.index(other, True).as_py()
+    if numbers <= MOSTLY * filled or row < 0:
+        return ""
     return f"{numbers:,} of {filled:,} cells are numbers, but row {row:,} holds {brief(column[row].as_py())}"
+
+
+def _holds_words(column: Any, marks: Marks) -> bool:
+    """Whether there is a cell that is no number and says nothing of one that is missing."""
+    known = pc.or_(_is_number(_plain(column, marks)[0]), _is_missing(column))
+    return not pc.all(known).as_py()
+
+
+def _holds_fractions(column: Any) -> bool:
+    """Whether it holds numbers, of which one has a point that does not stand before three digits."""
+    marked = pc.filter(column, pc.fill_null(pc.match_substring(column, "."), False))
+    if not len(marked) or as_numbers(column, Marks(decimal_commas=True, thousands="")) is None:
+        return False
+    return not pc.all(pc.or_(_is_grouped(marked, "."), _is_missing(marked))).as_py()
+
+
+def _plain(column: Any, marks: Marks) -> tuple[Any, tuple[str, ...]]:
+    """Cells as Python writes numbers, where they are some; and what was done with marks between thousands."""
+    cells, said = _ungrouped(pc.utf8_trim_whitespace(column), marks.thousands)
+    if marks.decimal_commas:
+        cells = pc.replace_substring_regex(cells, r"^([^,.]*),([^,.]*)$", r"\1.\2")
+    return cells, said
 
 
 def _ungrouped(cells: Any, mark: str) -> tuple[Any, tuple[str, ...]]:
     """Cells without marks between thousands, if all that hold the mark hold it there; and what was done."""
-    fraction = "," if mark == "." else "."
-    pattern = rf"^[+-]?[1-9][0-9]{{0,2}}(?:\{mark}[0-9]{{3}})+(?:\{fraction}[0-9]*)?$"
+    if not mark:
+        return cells, ()
     marked = pc.filter(cells, pc.fill_null(pc.match_substring(cells, mark), False))
-    is_grouped = pc.match_substring_regex(marked, pattern)
-    if not len(marked) or not pc.all(pc.or_(is_grouped, _is_missing(marked))).as_py():
+    grouped = _is_grouped(marked, mark)
+    if not pc.any(grouped).as_py() or not pc.all(pc.or_(grouped, _is_missing(marked))).as_py():
         return cells, ()
-    first = pc.filter(marked, is_grouped)
-    if not len(first):
-        return cells, ()
-    plain = pc.if_else(pc.match_substring_regex(cells, pattern), pc.replace_substring(cells, mark, ""), cells)
-    said = f"{brief(first[0].as_py())} and the like read as {first[0].as_py().replace(mark, '')}"
-    return plain, (said,)
+    first = pc.filter(marked, grouped)[0].as_py()
+    plain = pc.if_else(_is_grouped(cells, mark), pc.replace_substring(cells, mark, ""), cells)
+    return plain, (f"{brief(first)} and the like read as {first.replace(mark, '')}",)
+
+
+def _is_grouped(cells: Any, mark: str) -> Any:
+    fraction = "," if mark == "." else "."
+    return pc.match_substring_regex(
+        cells, rf"^[+-]?[1-9][0-9]{{0,2}}(?:\{mark}[0-9]{{3}})+(?:\{fraction}[0-9]*)?$"
+    )
 
 
 def _is_number(cells: Any) -> Any:

@@ -7,10 +7,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps, ImageStat
+from PIL import ExifTags, Image, ImageStat
 
 GREY = ("1", "L", "LA", "La")
 FAINT = 32  # of 255: what differs less from white, in the mean over what is drawn, is lost on it
+TURNS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}  # fmt: skip
 NO_NUMBER = 1e30  # beyond lies what stands for no number, such as -3.4e38 in maps of heights
 
 
@@ -19,7 +24,7 @@ def flat(image: Image.Image) -> Image.Image:
 
     `eight_bits` scales those once all are there.
     """
-    image = ImageOps.exif_transpose(image)
+    image = _upright(image)
     if image.mode.startswith("I"):
         return image.convert("I")
     if image.mode == "F":
@@ -48,6 +53,18 @@ def eight_bits(deep: Sequence[NDArray[Any]]) -> list[NDArray[np.uint8]]:
     width = max(float(image.max()) for image in deep) - low
     scale = 255 / width if width else 0.0
     return [((image.astype(np.float64) - low) * scale).round().astype(np.uint8) for image in deep]
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """The image as its EXIF orientation has it, if that can be read.
+
+    Not by `ImageOps.exif_transpose`, which writes all of EXIF anew, and fails where a tag is odd.
+    """
+    try:
+        turn = TURNS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # EXIF is whatever the camera wrote
+        return image
+    return image if turn is None else image.transpose(turn)
 
 
 def _on_paper(image: Image.Image) -> Image.Image:

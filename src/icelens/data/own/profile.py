@@ -16,10 +16,11 @@ from pyarrow import types
 from icelens.data.own.table import is_string, strings
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm")
-# 2024-03-01, 01/03/2024, 1.3.24, each with or without a time of day; or a time of day alone.
-TIME = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.,][0-9]+)?)?( ?[AaPp][Mm])?"
-DAY = r"([0-9]{4}[-/.][0-9]{1,2}[-/.][0-9]{1,2}|[0-9]{1,2}[-/.][0-9]{1,2}[-/.]([0-9]{4}|[0-9]{2}))"
-DATE = re.compile(rf"{DAY}([T ]{TIME} ?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?)?|{TIME}")
+# 2024-03-01, 01/03/2024, 1.3.2024, each with or without a time of day. A year of two digits may be anything.
+TIME = r"([01]?[0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?( ?[AaPp][Mm])?"
+MONTH, DAY, YEAR = "(0?[1-9]|1[0-2])", "(0?[1-9]|[12][0-9]|3[01])", "(1[89]|20|21)[0-9]{2}"
+IN_ANY_ORDER = f"({YEAR}[-/.]{MONTH}[-/.]{DAY}|({MONTH}[-/.]{DAY}|{DAY}[-/.]{MONTH})[-/.]{YEAR})"
+DATE = re.compile(rf"{IN_ANY_ORDER}([T ]{TIME} ?(Z|[+-][0-9]{{2}}:?[0-9]{{2}})?)?")
 IN_ORDER = 20  # so many different numbers stand in order by chance once in 10^18 tables
 SAMPLE = 5_000
 LONG, MIXED, DENSE = 20, 0.5, 8
@@ -90,9 +91,9 @@ def constant(column: Any) -> bool:
 
 
 def dates(column: Any) -> bool:
-    """Whether all strings of a column are dates or times, as files without types write them.
+    """Whether all strings of a column are dates, as files without types write them.
 
-    >>> dates(pa.array(["2024-03-01", "1.4.2024 9:30"])), dates(pa.array(["2024-03-01", "never"]))
+    >>> dates(pa.array(["2024-03-01", "31.4.2024 9:30"])), dates(pa.array(["2024-03-01", "never"]))
     (True, False)
     """
     values = {value.strip() for value in sample(column)} - {""}
@@ -106,10 +107,11 @@ def order_of_rows(column: Any) -> str:
     """
     if len(column) < 2 or column.null_count or not _whole(column):
         return ""
-    steps = np.diff(column.cast(pa.float64(), safe=False).to_numpy())
+    numbers = column.cast(pa.float64(), safe=False).to_numpy()
+    steps = np.diff(numbers)
     if abs(steps[0]) == 1 and (steps == steps[0]).all():
         return "counts the rows"
-    sorted_by = (steps > 0).all() or (steps < 0).all()
+    sorted_by = ((steps > 0).all() or (steps < 0).all()) and (numbers == np.round(numbers)).all()
     return "in the order of the rows" if sorted_by and len(column) >= IN_ORDER else ""
 
 
