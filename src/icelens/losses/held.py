@@ -32,10 +32,14 @@ _LATER = 0.1  # how far a visit in a second stage moves what is believed and tru
 
 
 class _Notes(NamedTuple):
-    """What was kept before a visit: leading class and its share of t, by row, and how many visits all had."""
+    """What was kept before a visit.
+
+    By row the leading class, its share of t and whether there was one; and how many visits all had.
+    """
 
     leader: Tensor
     share: Tensor
+    known: Tensor
     visits: Tensor
 
 
@@ -204,7 +208,7 @@ class HeldLoss(ChannelLoss):
         p_y = p.gather(1, labels[:, None]).squeeze(1)
         usable = (p_y >= 0) & movable & (live > 0)
         notes = self._notes(rows)
-        support = self._followed(p_y, rows, usable, torch.where(notes.share == 0, 1.0, live * _LATER))
+        support = self._followed(p_y, rows, usable, torch.where(notes.known, live * _LATER, 1.0))
         p = p.nan_to_num(1 / p.shape[1]).clamp(_EDGE, 1 - _EDGE)
         p = p / p.sum(1, keepdim=True)
         t = self._recalled(p, notes)
@@ -243,7 +247,8 @@ class HeldLoss(ChannelLoss):
 
     def _notes(self, rows: Tensor) -> _Notes:
         """What is kept of these rows."""
-        return _Notes(self.leader[rows].long(), self.share[rows], self._visits())
+        share = self.share[rows]
+        return _Notes(self.leader[rows].long(), share, share > 0, self._visits())
 
     def _moved(self, believed: Tensor, seen: Tensor) -> Tensor:
         """t after a visit."""
@@ -252,7 +257,7 @@ class HeldLoss(ChannelLoss):
     def _recalled(self, p: Tensor, notes: _Notes) -> Tensor:
         """t as it was left, (batch, classes); it sums to less than one in the first visits."""
         leader, share = notes.leader[:, None], notes.share.to(p)[:, None]
-        whole = (share > 0) * (1 - self.decay**notes.visits).to(p)
+        whole = notes.known[:, None] * (1 - self.decay**notes.visits).to(p)
         rest = (whole - share).clamp_min(0) / (1 - p.gather(1, leader))
         return (rest * p).scatter(1, leader, share)
 
@@ -276,23 +281,26 @@ class HeldLoss(ChannelLoss):
     def _remember(self, batch: _Batch) -> None:
         """Let beliefs, the support of labels and what is counted of both follow a batch."""
         usable, notes = batch.usable, batch.notes
-        known = usable & (notes.share > 0)
+        known = usable & notes.known
         share, leader = batch.believed.max(1)
         wrong, lasting = usable & (leader != batch.labels), known & (batch.seen.argmax(1) == notes.leader)
-        used, again, wrong, lasting = torch.stack([usable, known, wrong, lasting]).sum(1).unbind()
-        rate = (1 / (self.steps + 1)).clamp_min(self.memory)
-        self.contradicted.lerp_((wrong / used.clamp_min(1)).to(rate), rate * (used > 0))
-        self._average(rate, used, again, lasting)
+        counts = torch.stack([usable, known, wrong, lasting]).sum(1)
+        used, again = counts[:2].unbind()
+        self._average(counts)
         newer = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
-        support = self._followed(batch.p_y, batch.rows, usable, torch.where(notes.share == 0, 1.0, newer))
+        support = self._followed(batch.p_y, batch.rows, usable, torch.where(notes.known, newer, 1.0))
         self.examples_seen += used - again
         self.rows_seen += used
         self._write(batch.rows, usable, notes, (share, leader), support)
 
-    def _average(self, rate: Tensor, used: Tensor, again: Tensor, lasting: Tensor) -> None:
-        """Let s and s̄ follow a batch: how many rows, how many known, of how many a belief lasts."""
-        self.steady.lerp_((lasting / again.clamp_min(1)).to(rate), rate * (again > 0))
-        visits = used / (_VISITS * self.examples_seen).clamp_min(1)
+    def _average(self, counts: Tensor) -> None:
+        """Let d, s and s̄ follow a batch: its rows, those known, those wrong, and those that last."""
+        rate = (1 / (self.steps + 1)).clamp_min(self.memory)
+        shares = (counts[2:] / counts[:2].clamp_min(1)).to(rate)
+        rates = rate * (counts[:2] > 0)
+        self.contradicted.lerp_(shares[0], rates[0])
+        self.steady.lerp_(shares[1], rates[1])
+        visits = counts[0] / (_VISITS * self.examples_seen).clamp_min(1)
         self.settled.lerp_(self.steady, visits.clamp(max=1).to(rate))
 
     def _followed(self, p_y: Tensor, rows: Tensor, usable: Tensor, rate: Tensor) -> Tensor:
