@@ -116,9 +116,9 @@ def _values(table: Any, row: int) -> str:
         pairs = [(str(name), value) for name, value in first.items()]
     elif hasattr(table, "tocsr"):
         sparse = table[[row]].tocsr()
-        pairs = [(str(j), x) for j, x in zip(sparse.indices[:12], sparse.data[:12], strict=True)]
+        pairs = [(f"[{j}]", x) for j, x in zip(sparse.indices[:12], sparse.data[:12], strict=True)]
     else:
-        pairs = [(str(j), value) for j, value in enumerate(table[row][:12])]
+        pairs = [(f"[{j}]", value) for j, value in enumerate(table[row][:12])]
     return ", ".join(f"{one_line(name, 24)} {_value(value)}" for name, value in pairs)
 
 

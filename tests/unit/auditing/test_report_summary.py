@@ -49,7 +49,7 @@ def test_texts_and_tables_show_a_glance_at_the_content():
     matrix = np.array([[0, 2.5], [1, 0]])
     for table in (matrix, csr_matrix(matrix)):
         data = labelled("table", table, [0, 1], ["a", "b"])
-        assert "1 2.5" in printed(audited(data, 1 - np.eye(2)), data)
+        assert "[1] 2.5" in printed(audited(data, 1 - np.eye(2)), data)
 
 
 def test_a_path_is_shown_unless_it_is_the_id():
