@@ -276,7 +276,7 @@ def test_validation_rows_and_training_rows_make_up_the_data_set():
 
 
 def test_a_device_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match="unknown device 'gpu'; take auto, cpu, or cuda"):
+    with pytest.raises(InputError, match="unknown device 'gpu'; take auto, cpu or cuda"):
         choose_device("gpu")
     with pytest.raises(InputError, match="device 'mps' cannot be used here"):
         choose_device("mps")
