@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,11 +66,12 @@ def as_numbers(column: Any, marks: Marks = PLAIN) -> Numbers | None:
     Words such as NA and ? stand for missing numbers where all other cells are numbers. A cell with marks
     between thousands is one where all cells of the column that hold the mark hold it so.
     """
-    if len(column) > HEAD and _holds_words(column.slice(0, HEAD), marks):
+    head = column.slice(0, HEAD)
+    if _holds_words(head, _is_number(_plain(head, marks)[0])):
         return None
     plain, said = _plain(column, marks)
     is_number = _is_number(plain)
-    if not pc.any(is_number).as_py() or _holds_words(column, marks):
+    if not pc.any(is_number).as_py() or _holds_words(column, is_number):
         return None
     words = pc.filter(column, pc.invert(is_number)).drop_null()
     counts = {item["values"]: item["counts"] for item in pc.value_counts(words).to_pylist()}
@@ -80,7 +81,7 @@ def as_numbers(column: Any, marks: Marks = PLAIN) -> Numbers | None:
     return Numbers(pc.if_else(is_number, plain, pa.scalar(None, column.type)).cast(pa.float64()), said)
 
 
-def marks_of(columns: Iterable[Any], *, comma_is_free: bool) -> Marks:
+def marks_of(columns: Sequence[Any], *, comma_is_free: bool) -> Marks:
     """How the numbers in the columns of strings of a file are written, which all of them tell together.
 
     Args:
@@ -127,10 +128,9 @@ def slips(column: Any) -> str:
     return f"{numbers:,} of {filled:,} cells are numbers, but row {row:,} holds {brief(column[row].as_py())}"
 
 
-def _holds_words(column: Any, marks: Marks) -> bool:
+def _holds_words(column: Any, is_number: Any) -> bool:
     """Whether there is a cell that is no number and says nothing of one that is missing."""
-    known = pc.or_(_is_number(_plain(column, marks)[0]), _is_missing(column))
-    return not pc.all(known).as_py()
+    return not pc.all(pc.or_(is_number, _is_missing(column))).as_py()
 
 
 def _holds_fractions(column: Any) -> bool:
