@@ -257,7 +257,7 @@ class TestNumbersAsPeopleWriteThem:
         ("cells", "numbers", "said"),
         [
             (["7.219", "716", "1.234.567"], [7219, 716, 1234567], "'n': '7.219' and the like read as 7219"),
-            (["7.219,5", "-1.000"], [7219.5, -1000], "'n': '7.219,5' and the like read as 7219,5"),
+            (["7.219,5", "-1.000"], [7219.5, -1000], "'n': '7.219,5' and the like read as 7219.5"),
             (["7.219", "7.21"], [7.219, 7.21], ""),
         ],
     )
@@ -306,6 +306,20 @@ class TestNumbersAsPeopleWriteThem:
         data = read_labelled(self.written(tmp_path, cells, ("5,44", "1,2"), ";"), features=["n", "m"])
         assert data.inputs["n"][0] == cells[0]
         assert not any("cells are numbers" in line for line in data.said)
+
+    @pytest.mark.parametrize(
+        ("cells", "numbers"),
+        [
+            (["5.377,19", "716"], [5377.19, 716]),
+            (["5,377.19", "716"], [5377.19, 716]),
+            (["1.234,5", "7.219"], [1234.5, 7219]),
+        ],
+    )
+    @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+    @pytest.mark.parametrize("beside", [("0.570", "0.5"), ("0,570", "0,5")])
+    def test_a_cell_with_both_marks_tells_by_itself(self, tmp_path, cells, numbers, delimiter, beside):
+        data = read_labelled(self.written(tmp_path, cells, beside, delimiter), features=["n"])
+        np.testing.assert_allclose(data.inputs["n"][:2], np.float32(numbers))
 
     def test_a_cell_that_keeps_a_column_from_being_numbers_is_named(self, tmp_path):
         file = self.written(tmp_path, [*(str(number * 37 % 1009) for number in range(59)), "30 EUR"])

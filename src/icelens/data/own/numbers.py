@@ -32,14 +32,16 @@ class Marks:
 
     Args:
         decimal_commas: whether "1,5" is a number, as well as "1.5".
-        thousands: what may stand between thousands: a comma, a point, or "" for nothing.
+        thousands: what may stand between thousands: a comma, a point, or "" for nothing. A column that has a
+            cell with both marks is read by what that shows.
     """
 
     decimal_commas: bool = False
     thousands: str = ","
 
 
-PLAIN = Marks(thousands="")
+PLAIN, COMMAS = Marks(thousands=""), Marks(decimal_commas=True, thousands="")
+GERMAN, ENGLISH = Marks(decimal_commas=True, thousands="."), Marks()
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,13 +90,13 @@ def marks_of(columns: Sequence[Any], *, comma_is_free: bool) -> Marks:
         columns: those that may hold numbers.
         comma_is_free: whether no comma parts fields, so that one can part fractions.
     """
-    english, commas = PLAIN if comma_is_free else Marks(), Marks(decimal_commas=True, thousands="")
-    unread = [column for column in columns if as_numbers(column, english) is None]
-    if not any(as_numbers(column, commas) for column in unread):
-        return Marks()
+    unread = [column for column in columns if as_numbers(column, PLAIN if comma_is_free else ENGLISH) is None]
+    told = any(_shown(column) == GERMAN for column in columns)
+    if not told and not any(as_numbers(column, COMMAS) for column in unread):
+        return ENGLISH
     if not comma_is_free:
         return PLAIN  # here "1,250" may be one and a quarter
-    return commas if any(map(_holds_fractions, columns)) else Marks(decimal_commas=True, thousands=".")
+    return COMMAS if any(map(_holds_fractions, columns)) else GERMAN
 
 
 def as_row_names(column: Any, marks: Marks = PLAIN) -> Numbers | None:
@@ -136,17 +138,26 @@ def _holds_words(column: Any, is_number: Any) -> bool:
 def _holds_fractions(column: Any) -> bool:
     """Whether it holds numbers, of which one has a point that does not stand before three digits."""
     marked = pc.filter(column, pc.fill_null(pc.match_substring(column, "."), False))
-    if not len(marked) or as_numbers(column, Marks(decimal_commas=True, thousands="")) is None:
+    if not len(marked) or as_numbers(column, COMMAS) is None:
         return False
     return not pc.all(pc.or_(_is_grouped(marked, "."), _is_missing(marked))).as_py()
 
 
 def _plain(column: Any, marks: Marks) -> tuple[Any, tuple[str, ...]]:
     """Cells as Python writes numbers, where they are some; and what was done with marks between thousands."""
+    marks = _shown(column) or marks
     cells, said = _ungrouped(pc.utf8_trim_whitespace(column), marks.thousands)
     if marks.decimal_commas:
         cells = pc.replace_substring_regex(cells, r"^([^,.]*),([^,.]*)$", r"\1.\2")
     return cells, said
+
+
+def _shown(column: Any) -> Marks | None:
+    """How a column is written that has a cell with both marks, such as 1.234,5 or 1,234.5."""
+    both = pc.and_(pc.match_substring(column, ","), pc.match_substring(column, "."))
+    cells = pc.utf8_trim_whitespace(pc.filter(column, pc.fill_null(both, False)))
+    found = (marks for marks in (GERMAN, ENGLISH) if pc.any(_is_grouped(cells, marks.thousands)).as_py())
+    return next(found, None)
 
 
 def _ungrouped(cells: Any, mark: str) -> tuple[Any, tuple[str, ...]]:
@@ -159,7 +170,8 @@ def _ungrouped(cells: Any, mark: str) -> tuple[Any, tuple[str, ...]]:
         return cells, ()
     first = pc.filter(marked, grouped)[0].as_py()
     plain = pc.if_else(_is_grouped(cells, mark), pc.replace_substring(cells, mark, ""), cells)
-    return plain, (f"{brief(first)} and the like read as {first.replace(mark, '')}",)
+    number = first.replace(mark, "").replace(",", ".")
+    return plain, (f"{brief(first)} and the like read as {number}",)
 
 
 def _is_grouped(cells: Any, mark: str) -> Any:
