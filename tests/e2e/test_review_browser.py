@@ -658,3 +658,41 @@ def test_without_the_script_forms_do_the_same(opened):
     page.locator(".item").first.get_by_role("button", name="Drop").click()
     page.wait_for_url(f"{server.origin}/")
     assert verdicts(server)[2] == ("drop", None)
+
+
+def test_the_link_past_the_head_of_the_page_leads_to_the_next_example_still(opened):
+    page, server = opened("text", path="/next")
+    press(page, "n")
+    first = press(page, "n")
+    page.locator(".skip").focus()
+    page.keyboard.press("Enter")
+    judged = current(page)
+    assert judged != first
+    press(page, "k")
+    dropped = current(page)
+    press(page, "d")
+    assert verdicts(server) == {judged: ("keep", None), dropped: ("drop", None)}
+
+
+def test_back_from_the_list_goes_on_with_examples(opened):
+    page, server = opened("text", path="/next")
+    for key in "nnn":
+        press(page, key)
+    for key in "pp":
+        press(page, key)
+    page.get_by_role("link", name="All", exact=True).click()
+    page.wait_for_selector("#list")
+    page.go_back()
+    page.wait_for_selector("#suspect")
+    judged = current(page)
+    press(page, "k")
+    assert verdicts(server) == {judged: ("keep", None)}
+    assert page.locator("#suspect").count() == 1
+
+
+def test_on_a_phone_no_button_leaves_the_screen_whatever_classes_are_called(opened):
+    page, _ = opened("evil", path="/next", viewport={"width": 390, "height": 844})
+    for button in page.locator(".main-choices button").all():
+        box = button.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390

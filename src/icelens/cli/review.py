@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,4 +101,5 @@ def _leave(run: Path) -> None:
         f"{progress.wrong:,} of them {were} wrong; all is stored in {run / 'review.sqlite'}."
     )
     if progress.reviewed:
-        typer.echo(f"Next: icelens apply {run} --out CLEANED writes your data with the verdicts in it.")
+        folder = shlex.quote(str(run))
+        typer.echo(f"Next: icelens apply {folder} --out CLEANED writes your data with the verdicts in it.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -47,7 +48,7 @@ def _common(desk: Desk, store: Store, asked: Asked) -> dict[str, Any]:
     return {
         "name": one_line(store.name),
         "kind": store.kind,
-        "folder": one_line(desk.folder, 400),
+        "folder": one_line(shlex.quote(str(desk.folder)), 400),
         "filters": asked,
         "run": desk.run,
     }
@@ -75,11 +76,23 @@ def list_page(
     )
 
 
+OF_STATE = {  # what of a review's progress a list of verdicts shows, and in words
+    "keep": ("kept", "kept"),
+    "relabel": ("relabelled", "with a new label"),
+    "drop": ("dropped", "to be dropped"),
+    "unsure": ("unsure", "unsure"),
+    "reviewed": ("reviewed", "reviewed"),
+}
+
+
 def counts_of(store: Store, asked: Asked) -> str:
     """How many examples match, and how many of them nobody has looked at; "" where a search says which."""
     if asked.q:
         return ""
-    total = store.progress(asked.filters)
+    total, state = store.progress(asked.filters), asked.filters.state
+    if state in OF_STATE:
+        name, words = OF_STATE[state]
+        return f"{counted(getattr(total, name), 'example')} {words}"
     return f"{counted(total.total, 'example')}, {count(total.open)} not reviewed, the least trusted first"
 
 

@@ -67,8 +67,9 @@ class Teacher:
         """Order what is left by all verdicts that stand."""
         self._evidence = self._evidence or read_evidence(self.folder)
         given = sorted(store.verdicts(), key=lambda one: one.number)
-        sure = [one for one in given if one.verdict != "unsure"]
-        unsure = np.array([one.index for one in given if one.verdict == "unsure"], dtype=np.int64)
+        early = len(given) < BATCH and not store.order_version  # as after a start: one verdict says little
+        sure = [] if early else [one for one in given if one.verdict != "unsure"]
+        unsure = np.array([one.index for one in given if early or one.verdict == "unsure"], dtype=np.int64)
         rows = np.array([one.index for one in sure], dtype=np.int64)
         wrong = np.array([one.verdict != "keep" for one in sure], dtype=bool)
         codes = {name: code for code, name in enumerate(store.classes)}

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from icelens.errors import InputError
 from icelens.review.records import Entry, Verdict
 
+JOINERS = "\u200c\u200d"  # that Persian, Hindi and emoji are written with
 LONGEST = {"label": 200, "who": 200, "key": 200}  # characters
 _COLUMNS = 'v.number, v."index", v.verdict, v.label, v.who, v.at'
 _LEFT = "v.verdict != 'undo' AND NOT EXISTS (SELECT 1 FROM verdicts u WHERE u.takes_back = v.number)"
@@ -17,7 +18,7 @@ def check_text(name: str, value: object) -> str:
     """A name or key that a client sent: text of a sensible length that a file can hold."""
     if not isinstance(value, str) or not value.strip() or len(value) > LONGEST[name]:
         raise InputError(f"{name} must be a text of 1 to {LONGEST[name]} characters, got {value!r:.60}")
-    if not all(letter.isprintable() for letter in value):
+    if not all(letter.isprintable() or letter in JOINERS for letter in value):
         raise InputError(f"{name} must be one line of readable characters, got {value!r:.60}")
     return value
 

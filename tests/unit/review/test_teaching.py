@@ -36,6 +36,7 @@ def test_the_ranking_is_taught_every_verdict_that_stands(tmp_path, monkeypatch):
 
     monkeypatch.setattr(teaching, "read_evidence", lambda folder: folder)
     monkeypatch.setattr(teaching, "rerank", remembered)
+    monkeypatch.setattr(teaching, "BATCH", 1)
     with store:
         label = store.example(5).label
         other = next(code for code, name in enumerate(store.classes) if name != label)

@@ -232,16 +232,22 @@
     }
   }
 
+  let opened = 0;
   async function open(path) {
+    const mine = (opened += 1);
+    moving = true;
     const asked = new URLSearchParams(document.body.dataset.filters);
     asked.set("part", "1");
     try {
       const made = await part(`${path}?${asked}`);
+      if (mine !== opened) return;
       asked.delete("part");
       if (location.pathname !== path) push(`${path}${asked.size ? "?" : ""}${asked}`);
       show(made);
     } catch {
-      say("It could not be loaded. Try again.", false);
+      if (mine === opened) say("It could not be loaded. Try again.", false);
+    } finally {
+      if (mine === opened) moving = false;
     }
   }
 
@@ -371,7 +377,7 @@
       const starts = known.filter((one) => one.low.startsWith(low));
       const within = low ? known.filter((one) => !one.low.startsWith(low) && one.low.includes(low)) : [];
       // The very name comes first: "cat" before "cats".
-      shown = [...starts.sort((a, b) => (b.low === low) - (a.low === low)), ...within].slice(0, 8);
+      shown = [...starts.sort((a, b) => (b.name === typed) - (a.name === typed) || (b.low === low) - (a.low === low)), ...within].slice(0, 8);
       if (typed && !known.some((one) => one.name === typed)) shown.push({ name: typed });
       at = typed ? 0 : -1;
       asked = false;
@@ -387,6 +393,7 @@
     };
     input.addEventListener("input", refresh);
     input.addEventListener("keydown", (event) => {
+      if (event.isComposing) return;  // Enter ends a word of an input method
       const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
       if (by && shown.length) step(by);
       else if (event.key === "Enter" && !known) early = true;
@@ -440,6 +447,7 @@
     // A key that is held down judges one example and not all.
     if (repeated) return null;
     if (key === "z") return undo;
+    if (key.startsWith("Arrow") && target.matches?.(".scroll") && target.scrollWidth > target.clientWidth) return null;
     if (suspect() && ["n", "ArrowRight"].includes(key)) return goNext;
     if (suspect() && ["p", "ArrowLeft"].includes(key)) return previous;
     const judges = VERDICTS[key] || key === "t" || /^[0-9]$/.test(key);
@@ -451,14 +459,14 @@
   }
 
   function onClick(event) {
-    const target = event.target.closest?.("[data-act], #more, #undo-last, #keys, #theme");
+    const target = event.target.closest?.("[data-act], #more, #undo-last, #keys, #theme, .skip");
     if (!target || event.ctrlKey || event.metaKey || event.shiftKey) return;
     const acts = {
       type: () => type(target.closest("[data-index]")), undo, previous, next: goNext, more: () => more(target),
-      "undo-last": undo, keys: () => byId("help").showModal(), theme: turn,
+      "undo-last": undo, keys: () => byId("help").showModal(), theme: turn, skip: () => byId("main").focus(),
     };
     event.preventDefault();
-    acts[target.dataset.act ?? target.id]();
+    acts[target.dataset.act ?? (target.id || "skip")]();
   }
 
   function onSubmit(event) {
@@ -500,12 +508,13 @@
     run = document.body.dataset.run;
     for (const name of ["outbox", "done", "seen"]) state[name] = kept(sessionStorage, name, []);
     // What lay behind is gone when a page was come to by a link.
-    const came = performance.getEntriesByType("navigation")[0]?.type;
-    state.deepest = came === "navigate" ? depth() : kept(sessionStorage, "deepest", depth());
+    state.deepest = depth();
     state.useKeys = kept(localStorage, "keys", true);
     if ("BroadcastChannel" in window) tabs = new BroadcastChannel(`icelens-review-${run}`);
     tabs?.addEventListener("message", (event) => {
       apply(event.data);
+      if (event.data.verdict === "") state.done = state.done.filter((one) => Number(one.index) !== event.data.index);
+      remember();
       if (suspect()) lookAhead();
     });
     for (const id of ["keys", "theme"]) byId(id).hidden = false;
