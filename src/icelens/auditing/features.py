@@ -28,6 +28,11 @@ CONSTANT = 1e-12  # of the largest number: what rounding alone may spread a colu
 COLUMNS = 32  # of a table that are prepared at a time
 FARTHEST = 8.0  # standard deviations; a cell farther out says no more than that it is far out
 
+# Beyond the tenth and the ninetieth per cent, in distances between these two; in real tables 8 was seen.
+FAR = 20.0
+HEAVY = 5.0  # times as wide as between quarters: 1.9 is normal, and 4 was seen
+SAMPLE, FEWEST = 20_000, 20  # rows by which columns are told, at most and at least
+
 
 def inputs_of(data: Labelled, device: torch.device) -> Inputs:
     """What an audit learns from, on the device."""
@@ -126,6 +131,8 @@ def _categories(table: pd.DataFrame) -> Any:
 
 def _standardised(values: NDArray[Any]) -> NDArray[Any]:
     """Each column with mean 0 and deviation 1, in place: there may be gigabytes of them."""
+    if len(values) >= FEWEST:
+        _tame(values)
     # Of numbers near the end of their range the difference to the mean would be infinite.
     largest = np.maximum(values.max(0), -values.min(0))
     size = np.where(largest > LARGE, largest, 1)
@@ -134,6 +141,30 @@ def _standardised(values: NDArray[Any]) -> NDArray[Any]:
     spread = np.sqrt(np.einsum("ij,ij->j", values, values, dtype=np.float64) / len(values))
     values /= np.where(spread > CONSTANT * largest / size, spread, 1).astype(values.dtype)
     return np.clip(values, -FARTHEST, FARTHEST, out=values)
+
+
+def _tame(values: NDArray[Any]) -> None:
+    """Take from each column, in place, what would set its scale alone and leave no difference to the rest.
+
+    A number that stands for none, such as 999999, and one with a slip in its point are put at the median; a
+    column with tails as heavy as those of exp(3 z), z normal, becomes normal by its ranks.
+    Columns in which most numbers are the same stay: their few others may be what counts.
+    """
+    from scipy.special import ndtri
+    from scipy.stats import rankdata
+
+    some = values[:: max(1, len(values) // SAMPLE)]
+    with np.errstate(over="ignore", invalid="ignore"):  # of numbers near the end of their range
+        low, lower, middle, upper, high = np.quantile(some, (0.1, 0.25, 0.5, 0.75, 0.9), axis=0)
+        reach = high - low
+        heavy = (upper > lower) & (reach > HEAVY * (upper - lower))
+        least, most = low - FAR * reach, high + FAR * reach
+        far = (reach > 0) & ~heavy & ((values.max(0) > most) | (values.min(0) < least))
+    for column in np.flatnonzero(heavy):
+        values[:, column] = ndtri((rankdata(values[:, column]) - 0.5) / len(values))
+    for column in np.flatnonzero(far):
+        numbers = values[:, column]
+        numbers[(numbers > most[column]) | (numbers < least[column])] = middle[column]
 
 
 def _unit_columns(matrix: Any) -> Any:

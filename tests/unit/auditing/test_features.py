@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse
 import torch
 from PIL import Image
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
 from icelens.auditing import features
 from icelens.auditing.features import FARTHEST, SIDE, image_inputs, inputs_of, table_inputs, text_inputs
@@ -142,6 +143,40 @@ def test_a_cell_far_out_is_clipped():
     assert column(far)[0, 0] == FARTHEST
     array = table_inputs(np.c_[far, -far]).values
     assert array[0].tolist() == [FARTHEST, -FARTHEST]
+
+
+@pytest.mark.parametrize("missing", [999_999, -999.0, 1e12, -3e38])
+@pytest.mark.parametrize("kind", [np.asarray, pd.DataFrame])
+def test_a_number_that_stands_for_none_leaves_the_others_apart(missing, kind):
+    plain = np.random.default_rng(0).normal(size=(400, 2))
+    holed = plain.copy()
+    holed[::50, 0] = missing
+    found = inputs_of(from_arrays(kind(holed), ["a", "b"] * 200), CPU).values.numpy()
+    there = np.arange(400) % 50 != 0
+    assert found[there, 0].std() > 0.9
+    assert np.abs(found[~there, 0]).max() < 0.2  # in the middle
+    assert np.corrcoef(found[there, 0], plain[there, 0])[0, 1] > 0.999
+
+
+def test_heavy_tails_become_normal_in_their_order():
+    numbers = np.random.default_rng(0).normal(size=1000)
+    found = table_inputs(np.c_[np.exp(3 * numbers), numbers]).values.numpy()
+    assert (np.argsort(found[:, 0]) == np.argsort(numbers)).all()
+    assert np.corrcoef(found.T)[0, 1] > 0.99
+
+
+def test_tables_that_people_use_are_standardised_and_nothing_else():
+    for load in (load_iris, load_wine, load_breast_cancer, load_digits):
+        plain = load().data
+        spread = plain.std(0)
+        expected = (plain - plain.mean(0)) / np.where(spread > 0, spread, 1)
+        np.testing.assert_allclose(table_inputs(plain).values, expected.clip(-8, 8), atol=1e-4)
+
+
+def test_a_rare_flag_is_no_slip():
+    flags = np.zeros((1000, 2))
+    flags[:30, 0], flags[:, 1] = 1000.0, np.arange(1000)
+    assert table_inputs(flags).values[:30, 0].min() > 5
 
 
 @pytest.mark.parametrize("size", [1e-38, 1e-20, 1.0, 1e20, 3e38])
