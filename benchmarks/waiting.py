@@ -19,24 +19,24 @@ from icelens.losses import held
 Change = dict[str, Any]
 
 
-def rising_evenly(loss: held.HeldLoss, rate: Tensor, *counts: Tensor, over: int) -> None:
+def rising_evenly(loss: held.HeldLoss, counts: Tensor, *, over: int) -> None:
     """Let s̄ rise evenly to the mean of s over so many visits of each example, and be that of two from there.
 
     s is a mean at first, too, and always much faster than s̄.
     """
-    used, again, lasting = counts
+    used, again, _, lasting = counts.unbind()
     repeats = loss.rows_seen - loss.examples_seen + again  # visits that were not an example's first
     span = (2 * loss.examples_seen).clamp_min(1)
     newer = torch.maximum(again / repeats.clamp_min(1), 4 * used / span).clamp(loss.memory, 1) * (again > 0)
-    loss.steady.lerp_((lasting / again.clamp_min(1)).to(rate), newer.to(rate))
+    loss.steady.lerp_((lasting / again.clamp_min(1)).to(loss.steady), newer.to(loss.steady))
     risen = repeats > over / 2 * span
-    visits = (used / span * torch.where(risen, 1, 2 / over)).clamp(max=1).to(rate)
+    visits = (used / span * torch.where(risen, 1, 2 / over)).clamp(max=1).to(loss.steady)
     loss.settled += visits * (loss.steady - loss.settled * risen)
 
 
 def evenly(over: int) -> Change:
-    def average(loss: held.HeldLoss, rate: Tensor, *counts: Tensor) -> None:
-        rising_evenly(loss, rate, *counts, over=over)
+    def average(loss: held.HeldLoss, counts: Tensor, *_: Tensor) -> None:
+        rising_evenly(loss, counts, over=over)
 
     return {"_average": average}
 

@@ -671,6 +671,7 @@ def test_the_link_past_the_head_of_the_page_leads_to_the_next_example_still(open
     press(page, "k")
     dropped = current(page)
     press(page, "d")
+    saved(page, server, 2)
     assert verdicts(server) == {judged: ("keep", None), dropped: ("drop", None)}
 
 
@@ -686,8 +687,9 @@ def test_back_from_the_list_goes_on_with_examples(opened):
     page.wait_for_selector("#suspect")
     judged = current(page)
     press(page, "k")
-    assert verdicts(server) == {judged: ("keep", None)}
     assert page.locator("#suspect").count() == 1
+    saved(page, server, 1)
+    assert verdicts(server) == {judged: ("keep", None)}
 
 
 def test_on_a_phone_no_button_leaves_the_screen_whatever_classes_are_called(opened):

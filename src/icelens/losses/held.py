@@ -286,20 +286,26 @@ class HeldLoss(ChannelLoss):
         wrong, lasting = usable & (leader != batch.labels), known & (batch.seen.argmax(1) == notes.leader)
         counts = torch.stack([usable, known, wrong, lasting]).sum(1)
         used, again = counts[:2].unbind()
-        self._average(counts)
+        rate = (1 / (self.steps + 1)).clamp_min(self.memory)
+        shares = (counts[2:] / counts[:2].clamp_min(1)).to(rate)
+        rates = rate * (counts[:2] > 0)
+        self.contradicted.lerp_(shares[0], rates[0])
+        self._average(counts, shares[1], rates[1])
         newer = (1 / (notes.visits + 1)).clamp_min(1 - self.decay).float()
         support = self._followed(batch.p_y, batch.rows, usable, torch.where(notes.known, newer, 1.0))
         self.examples_seen += used - again
         self.rows_seen += used
         self._write(batch.rows, usable, notes, (share, leader), support)
 
-    def _average(self, counts: Tensor) -> None:
-        """Let d, s and s̄ follow a batch: its rows, those known, those wrong, and those that last."""
-        rate = (1 / (self.steps + 1)).clamp_min(self.memory)
-        shares = (counts[2:] / counts[:2].clamp_min(1)).to(rate)
-        rates = rate * (counts[:2] > 0)
-        self.contradicted.lerp_(shares[0], rates[0])
-        self.steady.lerp_(shares[1], rates[1])
+    def _average(self, counts: Tensor, lasting: Tensor, rate: Tensor) -> None:
+        """Let s and s̄ follow a batch.
+
+        Args:
+            counts: its rows, those known before, those contradicted, and those of a belief that lasts.
+            lasting: the share of the last among those known.
+            rate: how far s follows it.
+        """
+        self.steady.lerp_(lasting, rate)
         visits = counts[0] / (_VISITS * self.examples_seen).clamp_min(1)
         self.settled.lerp_(self.steady, visits.clamp(max=1).to(rate))
 
