@@ -26,6 +26,7 @@ from torch import Tensor, nn
 
 from icelens.losses import Problem, find_method, make_loss
 from icelens.models import network
+from icelens.train.loop import compile_loss
 
 BATCH = 512
 BASE = "cross entropy"
@@ -184,7 +185,7 @@ class Trainer:
     def step(self, name: str, examples: int) -> Callable[[], None]:
         loss = plain_or_named(name, examples, 10)
         if self.compiled and find_method(name).compiles:
-            loss = torch.compile(loss, dynamic=False)
+            loss = compile_loss(loss)
         index = torch.randint(examples, (BATCH,), device=self.device)
 
         def run() -> None:

@@ -313,13 +313,21 @@ def _training_loss(recipe: Recipe, method: Method, loss: nn.Module) -> Callable[
     """The loss, compiled where the network is and it is worth it."""
     if not (recipe.compiled and method.compiles):
         return loss
-    compiled = torch.compile(loss, dynamic=False)
+    compiled = compile_loss(loss)
 
     def measure(logits: Tensor, labels: Tensor, index: Tensor) -> Tensor:
         chosen = compiled if len(labels) == recipe.batch_size else loss
         return cast(Tensor, chosen(logits, labels, index))
 
     return measure
+
+
+def compile_loss(loss: nn.Module) -> Callable[..., Tensor]:
+    """The loss as one graph of few kernels."""
+    # The compiler would find by trials which shape of a kernel is fast. Each trial copies the state that the
+    # kernel writes, and where the kernel takes microseconds it is the copies that are timed: one that takes
+    # 40 times as long was chosen.
+    return torch.compile(loss, dynamic=False, options={"triton.autotune_pointwise": False})
 
 
 def _check_fit(recipe: Recipe, task: Task, method: Method) -> None:
