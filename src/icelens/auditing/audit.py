@@ -255,6 +255,6 @@ def about_audit(
 def _found(evidence: Evidence, data: Labelled) -> dict[str, Any]:
     rates = zip(data.classes, evidence.noise.rate, strict=True)
     return {
-        **({} if evidence.held else {"sharpness": evidence.noise.sharpness}),
+        **({} if evidence.held else {"sharpness": evidence.noise.sharpness, "gain": round(evidence.gain, 1)}),
         "rate_by_class": {name: round(float(rate), 4) for name, rate in rates},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+CHANCE = 0.15  # of the entropy of the labels, the most that guesses explained
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
@@ -27,6 +30,8 @@ class Evidence:
         noise: how labels were flipped.
         span: the smallest and the largest share of wrong labels that explain them.
         held: whether one run gave all of it, which drawing rows anew cannot question.
+        gain: in nats, by how much the predictions explain the given labels better than the shares of the
+            classes do, and than guesses would; not known of a held run.
     """
 
     rows: NDArray[np.int64]
@@ -35,6 +40,7 @@ class Evidence:
     noise: NoiseModel
     span: tuple[float, float]
     held: bool
+    gain: float = math.inf
 
 
 def honest_evidence(honest: Honest, labels: NDArray[np.int64]) -> Evidence:
@@ -42,7 +48,19 @@ def honest_evidence(honest: Honest, labels: NDArray[np.int64]) -> Evidence:
     given = labels[honest.rows]
     noise = explain(honest.log_p, given)
     right, span = noise.right(honest.log_p, given), noise.span(honest.log_p, given)
-    return Evidence(honest.rows, honest.log_p, right, noise.best, span, held=False)
+    gain = _gain(noise.best.likelihood, given)
+    return Evidence(honest.rows, honest.log_p, right, noise.best, span, held=False, gain=gain)
+
+
+def _gain(likelihood: float, labels: NDArray[np.int64]) -> float:
+    """Nats that predictions are worth: beyond the shares of the classes, and what guesses would reach."""
+    counts = np.bincount(labels)
+    counts = counts[counts > 0]
+    shares = counts / len(labels)
+    unknown = float(-(counts * np.log(shares)).sum())
+    # Half a nat for each free number of a noise model, which few examples do not let guesses reach.
+    by_chance = min((len(counts) ** 2 - 1) / 2, CHANCE * unknown)
+    return len(labels) * likelihood + unknown - by_chance
 
 
 def held_evidence(

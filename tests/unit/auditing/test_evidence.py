@@ -8,9 +8,10 @@ import torch
 
 from icelens.auditing import stages
 from icelens.auditing.audit import judge
-from icelens.auditing.evidence import held_evidence
+from icelens.auditing.evidence import held_evidence, honest_evidence
 from icelens.auditing.inputs import Features, Plan
-from icelens.auditing.stages import honest_runs, whole_run
+from icelens.auditing.report.words import LEAST_GAIN
+from icelens.auditing.stages import Honest, honest_runs, whole_run
 from icelens.data import from_arrays
 
 CLASSES = 3
@@ -34,6 +35,23 @@ def test_noise_is_counted_from_confidences():
     assert evidence.noise.rate == pytest.approx([wrong.mean()] * CLASSES, abs=0.05)
     assert evidence.noise.channel == pytest.approx(np.roll(np.eye(CLASSES), 1, 1), abs=0.06)
     assert evidence.span == pytest.approx((wrong.mean(), wrong.mean()))
+
+
+@pytest.mark.parametrize("classes", [2, 10, 50])
+@pytest.mark.parametrize("bold", [0.3, 2.0])
+def test_guesses_gain_nothing_over_the_shares_of_the_classes(classes, bold):
+    draw = np.random.default_rng(0)
+    labels, guesses = draw.integers(classes, size=1000), draw.normal(0, bold, size=(1000, classes))
+    log_p = (guesses - np.log(np.exp(guesses).sum(1, keepdims=True))).astype(np.float32)
+    assert honest_evidence(Honest(np.arange(1000), log_p), labels).gain < LEAST_GAIN
+
+
+def test_sure_and_right_predictions_gain_all_that_there_was_to_know():
+    labels = np.arange(2000) % 10
+    p = np.full((2000, 10), 1e-4)
+    p[np.arange(2000), labels] = 1 - 9e-4
+    gain = honest_evidence(Honest(np.arange(2000), np.log(p).astype(np.float32)), labels).gain
+    assert gain == pytest.approx(2000 * np.log(10), rel=0.03)
 
 
 def test_a_class_that_nobody_has_does_no_harm():
@@ -78,6 +96,6 @@ def test_an_audit_of_a_held_run_needs_no_other_and_finds_the_flips(monkeypatch):
     assert (listed & ~wrong.numpy()).sum() < 0.15 * listed.sum()
     assert found.estimate.low < wrong.sum() < found.estimate.high
     assert found.about["held"] is True
-    assert "sharpness" not in found.about
+    assert not {"sharpness", "gain"} & set(found.about)
     order = np.argsort(whole.confidence, kind="stable")  # which ranks by itself
     assert (np.diff(found.examples["trust"].to_numpy()[order]) > 0).all()

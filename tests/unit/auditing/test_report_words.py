@@ -5,12 +5,15 @@ import json
 import math
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 from report_audits import HOSTILE, digits, texts
 
+import icelens
 from icelens.auditing.report.foreign import isolated, one_line, script_json, shown
 from icelens.auditing.report.words import (
+    LEAST_GAIN,
     beside,
     doubt,
     expected,
@@ -243,6 +246,28 @@ def test_a_doubt_is_said_only_where_there_is_reason():
     labels = {"label": [f"class {row // 4}" for row in range(400)]}
     rare = dataclasses.replace(many, examples=many.examples.assign(**labels))
     assert doubt(rare).startswith("With 400 examples of 100 classes, go by the order")
+
+
+def test_where_nothing_was_learned_nothing_is_promised():
+    audit = audit_with(300, 200, 400, examples=1000, issues=345)
+    promised = next_step(audit)
+    learned = dataclasses.replace(audit, about={"contradicted": 900, "explained": [10, 900], "gain": 12.0})
+    assert next_step(learned) == promised
+    assert "next to nothing" not in doubt(learned)
+    nothing = dataclasses.replace(audit, about={**learned.about, "gain": 9.9})
+    assert doubt(nothing).startswith("The model learned next to nothing here")
+    assert next_step(nothing).startswith("Look at a few suspects from the top")
+    assert beside(nothing) == ""
+    none_listed = dataclasses.replace(audit_with(300, 200, 400, examples=1000), about={"gain": 9.9})
+    assert next_step(none_listed) == next_step(audit_with(300, 200, 400, examples=1000))
+
+
+def test_labels_by_chance_are_told_to_be_that():
+    """Columns and labels have nothing to do with each other."""
+    draw = np.random.default_rng(0)
+    audit = icelens.audit(draw.normal(size=(400, 10)), draw.integers(2, size=400), device="cpu")
+    assert audit.about["gain"] < LEAST_GAIN
+    assert doubt(audit).startswith("The model learned next to nothing here")
 
 
 def test_real_digits_have_a_headline():

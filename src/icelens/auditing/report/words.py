@@ -20,6 +20,7 @@ FIRST = 100  # suspects that a first review looks at
 FALLBACK = 20  # examples shown where none is an issue
 FEW = 50  # examples, of which no network learns much
 FEW_EACH = 5  # of a class: what was held out leaves too few to learn it by
+LEAST_GAIN = 10.0  # nats by which predictions must explain the labels
 TORN = 1.5  # times the estimate, from where on it is worth a warning that so many explain the labels too
 WIDER = 1.25  # times the upper end of the interval, from where on it is worth a warning
 NEARLY_ALL = 0.985
@@ -124,6 +125,8 @@ def next_step(audit: Audit) -> str:
     after = "Correct or drop what you find."
     first = min(FIRST, issues)
     look = "Look through the suspects from the top"
+    if learned_nothing(audit):
+        return "Look at a few suspects from the top, and go on only if their labels are wrong."
     if not len(audit.budgets):
         return f"{look}. {after}"
     (found,) = expected(audit, [first])
@@ -141,7 +144,7 @@ def _part(found: float, first: int) -> str:
 def beside(audit: Audit) -> str:
     """Where the wrong labels are that the list does not hold; "" where it holds all, or there is none."""
     issues, errors = int(audit.examples["is_issue"].sum()), round(audit.estimate.errors)
-    if not issues or not len(audit.budgets):
+    if not issues or not len(audit.budgets) or learned_nothing(audit):
         return ""
     listed = min(round(float(expected(audit, [issues])[0])), errors)
     if listed in (0, errors):
@@ -164,6 +167,12 @@ def doubt(audit: Audit) -> str:
     if len(audit.examples) < FEW_EACH * classes:
         few = f"{counted(len(audit.examples), 'example')} of {counted(classes, 'class', 'classes')}"
         return f"With {few}, go by the order of the list and not by its numbers."
+    if learned_nothing(audit):
+        return (
+            "The model learned next to nothing here: labels that it had not seen it predicts no better than "
+            "the shares of the classes do. Unless nearly all examples are of one class, trust neither these "
+            "numbers nor the list."
+        )
     if high > TORN * estimate.errors and high >= 1:
         return (
             "The model learned too little here to tell few errors from many: "
@@ -175,6 +184,12 @@ def doubt(audit: Audit) -> str:
             "as those of a rule or of a tired annotator do, there may be that many."
         )
     return ""
+
+
+def learned_nothing(audit: Audit) -> bool:
+    """Whether the predictions that errors were counted by say no more of the labels than their shares do."""
+    gain: float = audit.about.get("gain", math.inf)  # an audit that does not tell
+    return gain < LEAST_GAIN
 
 
 def expected(audit: Audit, budgets: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
