@@ -17,9 +17,10 @@ import icelens.auditing.fit as fit_module
 from icelens.auditing.audit import judge
 from icelens.auditing.fit import Fit, fit
 from icelens.auditing.inputs import Inputs
-from icelens.auditing.stages import honest_runs, whole_run
+from icelens.auditing.shared import runs_together
 from icelens.data import Labelled
 from icelens.files import replacing
+from icelens.ranks import ALONE
 from icelens.train.loop import epoch_order
 
 FOLDS = 5
@@ -99,10 +100,8 @@ class Trial:
 
     def icelens(self) -> Arrays:
         """An audit: the steps of `audit_labelled`."""
-        arguments = {"seed": self.seed, "folder": None}
-        whole = whole_run(self.inputs, self.labels, self.classes, **arguments)
-        honest = honest_runs(self.inputs, self.labels, self.classes, **arguments)
-        found = judge(self.data, whole, honest, seed=self.seed)
+        runs = runs_together(self.inputs, self.labels, self.classes, ALONE, seed=self.seed, folder=None)
+        found = judge(self.data, *runs, seed=self.seed)
         return {
             "trust": found.examples["trust"].to_numpy(),
             "issues": found.examples["is_issue"].to_numpy(),

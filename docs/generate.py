@@ -266,6 +266,51 @@ SCORES = ("self-confidence", "normalized margin")
 LISTS = ("cleanlab self-confidence", "argmax five-fold")
 
 
+def published_tables() -> str:
+    """What benchmarks/published_tables.py found: a row for each table, means over its trials."""
+    trials: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted((RESULTS / "published_tables").glob("*.json"), key=lambda path: path.name.lower()):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        trials.setdefault(record["table"], []).append(record)
+    tools = list(next(iter(trials.values()))[0]["tools"])
+    head = ["table", "rows", "columns", "classes", *tools]
+    rows = []
+    for name, of in trials.items():
+        sizes = [f"{of[0][key]:,}" for key in ("examples", "columns", "classes")]
+        rows.append([name, *sizes, *(_pair(of, tool, "average_precision", "f1") for tool in tools)])
+    return markdown([head, *rows]).rstrip()
+
+
+def rare() -> str:
+    """What benchmarks/rare.py found: a row for each share of the rare class and of flips."""
+    trials: dict[tuple[str, float, float], list[dict[str, Any]]] = {}
+    for path in sorted((RESULTS / "rare").glob("*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        trials.setdefault((record["kind"], record["share"], record["rate"]), []).append(record)
+    head = ["data", "rare", "flips", "wrong of the rare labels", "icelens", "its first try alone", "cleanlab",
+            "estimate", "interval holds"]  # fmt: skip
+    rows = []
+    for (kind, share, rate), of in sorted(trials.items(), key=lambda item: (item[0][0] != "fours", item[0])):
+        for trial in of:
+            scores = [trial["tools"][f"cleanlab {score}"] for score in SCORES]
+            trial["tools"]["cleanlab"] = max(scores, key=lambda one: one["average_precision"])
+        mine = [trial["tools"]["icelens"] for trial in of]
+        held = sum(o["low"] <= t["errors"] <= o["high"] for o, t in zip(mine, of, strict=True))
+        wrong = statistics.mean(trial["errors_named"] / trial["named"] for trial in of)
+        errors = f"{statistics.mean(own['estimate'] for own in mine):,.0f} of {of[0]['errors']}"
+        tools = ("icelens", "icelens, first try", "cleanlab")
+        rows.append([
+            kind, f"{share:.0%}", f"{rate:.0%}", f"{wrong:.0%}",
+            *(_pair(of, tool, "average_precision", "of_the_rare") for tool in tools),
+            errors, f"{held} of {len(of)}",
+        ])  # fmt: skip
+    return markdown([head, *rows]).rstrip()
+
+
+def _pair(trials: list[dict[str, Any]], tool: str, *keys: str) -> str:
+    return " / ".join(f"{statistics.mean(trial['tools'][tool][key] for trial in trials):.3f}" for key in keys)
+
+
 def words() -> str:
     """The lowest mean confidences by class, and the pairs that the least confident are confused as."""
     rows = [
@@ -342,6 +387,8 @@ PARTS: dict[str, Callable[[], str]] = {
     "speed": speed,
     "detect": detect,
     "rivals": rivals,
+    "published_tables": published_tables,
+    "rare": rare,
     "table2": table2,
     "table2_trials": table2_trials,
     "table2_choice": table2_choice,

@@ -200,6 +200,19 @@ def test_json_budget_out_and_seed(tmp_path, command):
     )
 
 
+def test_of_labels_by_chance_nothing_is_promised(tmp_path):
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(draw.normal(size=(200, 3)), columns=list("abc"))
+    table.assign(label=draw.choice(["yes", "no"], 200)).to_csv(tmp_path / "chance.csv", index=False)
+    words = ("audit", "chance.csv", "--label", "label", "--device", "cpu", "--budget", 50, "--out", "found")
+    code, out, _ = icelens(*words, cwd=tmp_path)
+    assert code == 0
+    assert "The model learned next to nothing here" in out
+    assert "How many errors the first 50 of the list hold is not known." in out
+    assert "expect" not in out
+    assert "nats by which labels that were left out" in (tmp_path / "found/report.html").read_text()
+
+
 def test_an_audit_is_made_anew_after_the_file_was_mended_and_the_old_one_is_kept(tmp_path, command):
     columns = review_columns()
     write_jsonl(tmp_path / "reviews.jsonl", columns)

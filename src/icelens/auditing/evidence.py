@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from icelens.auditing.noise_model import NoiseModel, explain
+from icelens.auditing.noise_model import NoiseModel, explain, likelihood_of_others
 
 if TYPE_CHECKING:
     from icelens.auditing.stages import Honest
 
 Array = NDArray[np.float64]
 
-CHANCE = 0.15  # of the entropy of the labels, the most that guesses explained
+LEAST_GAIN = 10.0  # nats; with fewer, predictions tell next to nothing of the labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Evidence:
         span: the smallest and the largest share of wrong labels that explain them.
         held: whether one run gave all of it, which drawing rows anew cannot question.
         gain: in nats, by how much the predictions explain the given labels better than the shares of the
-            classes do, and than guesses would; not known of a held run.
+            classes do, and than any predictions would; not known of a held run.
     """
 
     rows: NDArray[np.int64]
@@ -48,19 +48,21 @@ def honest_evidence(honest: Honest, labels: NDArray[np.int64]) -> Evidence:
     given = labels[honest.rows]
     noise = explain(honest.log_p, given)
     right, span = noise.right(honest.log_p, given), noise.span(honest.log_p, given)
-    gain = _gain(noise.best.likelihood, given)
+    gain = _gain(noise.best, honest.log_p, given)
     return Evidence(honest.rows, honest.log_p, right, noise.best, span, held=False, gain=gain)
 
 
-def _gain(likelihood: float, labels: NDArray[np.int64]) -> float:
-    """Nats that predictions are worth: beyond the shares of the classes, and what guesses would reach."""
+def _gain(noise: NoiseModel, log_p: NDArray[np.float32], labels: NDArray[np.int64]) -> float:
+    """Nats that predictions are worth: beyond the shares of the classes, and what any predictions reach."""
     counts = np.bincount(labels)
     counts = counts[counts > 0]
-    shares = counts / len(labels)
-    unknown = float(-(counts * np.log(shares)).sum())
-    # Half a nat for each free number of a noise model, which few examples do not let guesses reach.
-    by_chance = min((len(counts) ** 2 - 1) / 2, CHANCE * unknown)
-    return len(labels) * likelihood + unknown - by_chance
+    gain = float(len(labels) * noise.likelihood - (counts * np.log(counts / len(labels))).sum())
+    # A nat for two free numbers is what these may gain by chance.
+    surely = gain - (len(counts) ** 2 - 1) / 2
+    if surely >= LEAST_GAIN:
+        return surely
+    mixed = np.random.default_rng(0).permutation(labels)
+    return len(labels) * (noise.likelihood - likelihood_of_others(noise, log_p, mixed))
 
 
 def held_evidence(

@@ -24,6 +24,7 @@ from icelens.train.loop import epoch_order
 from icelens.train.predict import mixed_precision
 
 LOSSES = ("channel", "cross_entropy")
+KEPT = 0.9  # share of the labels that a channel takes to be right at first
 SNAPSHOTS = 12
 SAMPLE = 4000  # examples whose confidences are followed during training
 BATCH = 8192  # of predictions
@@ -64,6 +65,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     read: Tensor | None = None,
     plan: Plan | None = None,
     loss: str = "channel",
+    kept: float = KEPT,
     seed: int = 0,
     title: str = "training",
     watch: Watch | None = None,
@@ -79,6 +81,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
         read: what to predict; None is all.
         plan: epochs and steps; None is what the inputs ask for.
         loss: "channel", of the form that fits the network, or "cross_entropy", which other tools train with.
+        kept: the share of the labels that the channel takes to be right at first.
         seed: of the network, the order and dropout.
         title: for the progress bar.
         watch: called after each epoch with its number and the log-probabilities of all rows.
@@ -90,7 +93,7 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     rows = everything if rows is None else rows.cpu()
     torch.manual_seed(seed)
     network = inputs.network(classes).to(labels.device)
-    channel = _channel(inputs, len(labels), classes).to(labels.device) if loss == "channel" else None
+    channel = _channel(inputs, len(labels), classes, kept).to(labels.device) if loss == "channel" else None
     # A network that is held says at the end what it said before.
     followed = keep and not isinstance(channel, HeldLoss)
     visits = torch.zeros(len(labels), classes, device=labels.device) if followed else None
@@ -111,9 +114,9 @@ def fit(  # noqa: PLR0913 - what to train on, what to read, and how
     )
 
 
-def _channel(inputs: Inputs, examples: int, classes: int) -> ChannelLoss:
+def _channel(inputs: Inputs, examples: int, classes: int, kept: float) -> ChannelLoss:
     """The loss of a run that finds wrong labels, of the form that fits the network."""
-    return (HeldLoss if inputs.memorises else ChannelLoss)(examples, classes)
+    return HeldLoss(examples, classes) if inputs.memorises else ChannelLoss(examples, classes, kept=kept)
 
 
 class _Run:

@@ -85,10 +85,7 @@ def explain(log_p: NDArray[np.float32], labels: NDArray[np.int64]) -> Explanatio
         log_p: (rows, classes), of networks that were not trained on these rows.
         labels: (rows,), as given.
     """
-    classes = log_p.shape[1]
-    weight, rate = np.ones(classes), np.full(classes, 0.1)
-    channel = (1 - np.eye(classes)) / max(1, classes - 1)
-    starts = (NoiseModel(sharpness, weight, rate, channel, 0.0) for sharpness in SHARPNESS)
+    starts = (_start(sharpness, log_p.shape[1]) for sharpness in SHARPNESS)
     found = [fit_noise_model(log_p, labels, start, steps=STEPS // 4) for start in starts]
     least = max(model.likelihood for model in found) - HOPELESS / len(labels)
     models = [fit_noise_model(log_p, labels, model) for model in found if model.likelihood >= least]
@@ -97,6 +94,16 @@ def explain(log_p: NDArray[np.float32], labels: NDArray[np.int64]) -> Explanatio
     likely = np.exp(posterior - posterior.max())
     order = np.argsort(-likely, kind="stable")
     return Explanations(tuple(models[place] for place in order), likely[order] / likely.sum())
+
+
+def _start(sharpness: float, classes: int) -> NoiseModel:
+    channel = (1 - np.eye(classes)) / max(1, classes - 1)
+    return NoiseModel(sharpness, np.ones(classes), np.full(classes, 0.1), channel, 0.0)
+
+
+def likelihood_of_others(model: NoiseModel, log_p: NDArray[np.float32], labels: NDArray[np.int64]) -> float:
+    """The mean log-likelihood of other labels by a model as sharp as this one, which is fitted to them."""
+    return fit_noise_model(log_p, labels, _start(model.sharpness, log_p.shape[1])).likelihood
 
 
 def sharpened(log_p: NDArray[np.float32], sharpness: float) -> Array:

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from icelens.auditing.fit import Fit, fit
+from icelens.auditing.fit import KEPT, Fit, fit
 from icelens.auditing.inputs import Inputs
 from icelens.errors import FileError
 from icelens.files import replacing
@@ -24,42 +24,69 @@ FOLDS = 4
 ARRAYS = ("log_p", "confidence", "iteration", "history", "visited")  # of a run that is kept
 WEIGHTS = ".safetensors"
 WHOLE = "whole"
+# Share of the labels that each try takes to be right at first. Where a class is rare, all its labels may be
+# explained as flips before the network can tell it; the more trust, the rarer it can be.
+TRIES = (KEPT, 0.97, 0.9995)
 SHORTER = 0.8  # above, one fold is left out, and the rest trained on this much shorter
 
 
 @dataclass(frozen=True, eq=False)
 class Honest:
-    """Predictions by networks that had not seen the label: the rows, and log p of each, (rows, classes)."""
+    """Predictions by networks that had not seen the label.
+
+    Args:
+        rows: which examples, (rows,).
+        log_p: of each, (rows, classes).
+        sizes: how many of the rows are of each run, one run after the other.
+    """
 
     rows: NDArray[np.int64]
     log_p: NDArray[np.float32]
+    sizes: tuple[int, ...] = ()
 
 
-def whole_run(inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None) -> Fit:
+def whole_run(
+    inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None, attempt: int = 0
+) -> Fit:
     """One ordinary run on all examples; the ranking is read from it."""
-    return kept_run(folder, WHOLE, runs_of(inputs, labels, classes, seed)[WHOLE])
+    name, run = next(iter(runs_of(inputs, labels, classes, seed, attempt=attempt).items()))
+    return kept_run(folder, name, run)
 
 
 def honest_runs(
-    inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None
+    inputs: Inputs, labels: Tensor, classes: int, *, seed: int, folder: Path | None, attempt: int = 0
 ) -> Honest | None:
     """Honest predictions: of all examples where they are few, else of a quarter of them.
 
     None where the run on all examples answers for itself: a network that was held to its beliefs has not
     learned from the labels that it doubts.
     """
-    runs = runs_of(inputs, labels, classes, seed)
-    found = [kept_run(folder, name, run) for name, run in runs.items() if name != WHOLE]
+    _, *runs = runs_of(inputs, labels, classes, seed, attempt=attempt).items()
+    found = [kept_run(folder, name, run) for name, run in runs]
     if not found:
         return None
     parts = _left_out(labels, seed)
-    return Honest(torch.cat(parts).numpy(), np.concatenate([run.log_p for run in found]))
+    sizes = tuple(len(part) for part in parts)
+    return Honest(torch.cat(parts).numpy(), np.concatenate([run.log_p for run in found]), sizes)
 
 
-def runs_of(inputs: Inputs, labels: Tensor, classes: int, seed: int) -> dict[str, Callable[[], Fit]]:
-    """The runs of an audit by the names that they are kept under, the one on all examples first."""
-    train, plan = partial(fit, inputs, labels, classes, seed=seed), inputs.plan()
-    runs: dict[str, Callable[[], Fit]] = {WHOLE: partial(train, keep=True, title="training on all")}
+def runs_of(
+    inputs: Inputs, labels: Tensor, classes: int, seed: int, *, attempt: int = 0
+) -> dict[str, Callable[[], Fit]]:
+    """The runs of an audit by the names that they are kept under, the one on all examples first.
+
+    Args:
+        inputs: what to learn from.
+        labels: (N,), as given, where the inputs are.
+        classes: K.
+        seed: of networks, order and folds.
+        attempt: which of the tries, the first being 0.
+    """
+    mark, before = (f"try{attempt + 1}-", f"try {attempt + 1}: ") if attempt else ("", "")
+    train, plan = partial(fit, inputs, labels, classes, seed=seed, kept=TRIES[attempt]), inputs.plan()
+    runs: dict[str, Callable[[], Fit]] = {
+        f"{mark}{WHOLE}": partial(train, keep=True, title=f"{before}training on all")
+    }
     if inputs.memorises:
         return runs
     parts = _left_out(labels, seed)
@@ -67,8 +94,9 @@ def runs_of(inputs: Inputs, labels: Tensor, classes: int, seed: int) -> dict[str
         plan = replace(plan, epochs=max(1, round(SHORTER * plan.epochs)))
     for number, part in enumerate(parts):
         title = f"part {number + 1} of {len(parts)} left out" if len(parts) > 1 else "a quarter left out"
+        title = f"{before}{title}"
         others = _others(part, len(labels))
-        runs[f"part{number}"] = partial(train, rows=others, read=part, plan=plan, title=title)
+        runs[f"{mark}part{number}"] = partial(train, rows=others, read=part, plan=plan, title=title)
     return runs
 
 

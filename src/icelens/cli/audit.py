@@ -150,6 +150,10 @@ def _stem(path: Path) -> str:
 
 
 def _of_budget(found: Audit, budget: int) -> str:
+    from icelens.auditing.report.words import learned_nothing
+
+    if learned_nothing(found):
+        return f"How many errors the first {budget:,} of the list hold is not known."
     errors = counted(round(_expected(found, budget)), "error")
     return f"In the first {budget:,} of the list, expect {errors}."
 

@@ -90,8 +90,8 @@ def _give(said: list[Said], store: Store, new_classes: bool) -> None:
 def _is_later(one: Said, store: Store) -> bool:
     """Whether it was said after the verdict that stands, if the file tells."""
     try:
-        said, given = (datetime.fromisoformat(at) for at in (one.when, store.history(one.index)[-1].at))
-        return said > given
+        said = datetime.fromisoformat(one.when)
+        return said > datetime.fromisoformat(store.history(one.index)[-1].at)
     except (ValueError, TypeError):  # no time, or one without a zone
         return False
 

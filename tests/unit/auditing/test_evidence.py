@@ -8,9 +8,8 @@ import torch
 
 from icelens.auditing import stages
 from icelens.auditing.audit import judge
-from icelens.auditing.evidence import held_evidence, honest_evidence
+from icelens.auditing.evidence import LEAST_GAIN, held_evidence, honest_evidence
 from icelens.auditing.inputs import Features, Plan
-from icelens.auditing.report.words import LEAST_GAIN
 from icelens.auditing.stages import Honest, honest_runs, whole_run
 from icelens.data import from_arrays
 

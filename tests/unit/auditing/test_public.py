@@ -261,3 +261,17 @@ def test_corrected_labels_need_no_second_embedding(tmp_path, monkeypatch, bert):
     icelens.audit(texts, ["no", "no", *labels[2:]], backbone=bert, out=tmp_path / "second")
     with pytest.raises(TypeError):  # another text has to be read
         icelens.audit([*texts[1:], "new"], labels, backbone=bert, out=tmp_path / "third")
+
+
+def test_a_rare_class_is_not_given_up():
+    """One example in 25 is of it, and a tenth of all labels is wrong: so most of its labels are."""
+    draw = np.random.default_rng(0)
+    truth = (np.arange(1200) < 48).astype(int)
+    X = draw.normal(size=(1200, 3)) + 2.5 * truth[:, None]
+    wrong = np.isin(np.arange(1200), draw.choice(1200, 120, replace=False))
+    found = icelens.audit(X, np.where(wrong, 1 - truth, truth), device="cpu")
+    listed = found.examples["is_issue"].to_numpy()
+    assert (listed & wrong).sum() > 100
+    assert (listed & ~wrong).sum() < 10
+    assert found.estimate.low < 120 < found.estimate.high
+    assert found.about["gain"] > 30

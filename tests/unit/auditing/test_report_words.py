@@ -11,9 +11,10 @@ import pytest
 from report_audits import HOSTILE, digits, texts
 
 import icelens
+from icelens.auditing.evidence import LEAST_GAIN
+from icelens.auditing.report.charts import curve
 from icelens.auditing.report.foreign import isolated, one_line, script_json, shown
 from icelens.auditing.report.words import (
-    LEAST_GAIN,
     beside,
     doubt,
     expected,
@@ -258,6 +259,10 @@ def test_where_nothing_was_learned_nothing_is_promised():
     assert doubt(nothing).startswith("The model learned next to nothing here")
     assert next_step(nothing).startswith("Look at a few suspects from the top")
     assert beside(nothing) == ""
+    assert curve(nothing) is None
+    assert curve(learned) is not None
+    few = dataclasses.replace(audit_with(3, 1, 5, examples=40, issues=4), about={"gain": 2.0})
+    assert next_step(few) == next_step(audit_with(3, 1, 5, examples=40, issues=4))  # they hold no more
     none_listed = dataclasses.replace(audit_with(300, 200, 400, examples=1000), about={"gain": 9.9})
     assert next_step(none_listed) == next_step(audit_with(300, 200, 400, examples=1000))
 

@@ -3,6 +3,7 @@
 import json
 import time
 
+import numpy as np
 import pytest
 import torch
 import torch.distributed as dist
@@ -15,6 +16,7 @@ from icelens.auditing import backbone, stages
 from icelens.auditing.backbone import embed
 from icelens.auditing.inputs import Bags, Features, Pictures, Plan
 from icelens.auditing.public import run_audit
+from icelens.data import from_arrays
 from icelens.errors import InputError
 from icelens.ranks import Ranks
 
@@ -89,6 +91,27 @@ def test_an_audit_that_was_killed_makes_the_missing_runs_alone(tmp_path):
     assert [len(made) for _, made in results] == [2, 1]
     run_audit(iris(), device="cpu", out=tmp_path / "one")
     assert content(folder) == content(tmp_path / "one")
+
+
+def by_chance():
+    """A table that tells nothing of its labels."""
+    draw = np.random.default_rng(0)
+    return from_arrays(draw.normal(size=(90, 4)), draw.integers(2, size=90))
+
+
+def audited_by_chance(folder):
+    ranks, fit, made = join(), stages.fit, []
+    stages.fit = lambda *args, **settings: made.append(settings["title"]) or fit(*args, **settings)
+    run_audit(by_chance(), device="cpu", out=folder if ranks.is_first else folder.with_name("not-mine"))
+    return made
+
+
+def test_two_ranks_try_again_together(tmp_path):
+    run_audit(by_chance(), device="cpu", out=tmp_path / "one")
+    made = run(audited_by_chance, 2, tmp_path, tmp_path / "two")
+    assert content(tmp_path / "two") == content(tmp_path / "one")
+    assert [len(titles) for titles in made] == [3 * len(stages.TRIES), 2 * len(stages.TRIES)]
+    assert made[0][-1] == f"try {len(stages.TRIES)}: part 4 of 4 left out"
 
 
 def from_python():

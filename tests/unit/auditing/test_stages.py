@@ -15,9 +15,11 @@ from audit_data import iris, same, shorten
 from icelens.auditing import stages
 from icelens.auditing.audit import audit_labelled
 from icelens.auditing.features import table_inputs
-from icelens.auditing.fit import Fit
+from icelens.auditing.fit import KEPT, Fit
 from icelens.auditing.inputs import Plan
-from icelens.auditing.stages import FOLDS, SHORTER, folds, honest_runs, whole_run
+from icelens.auditing.shared import _agree, runs_together
+from icelens.auditing.stages import FOLDS, SHORTER, TRIES, folds, honest_runs, whole_run
+from icelens.ranks import ALONE
 
 KILLED = """
 import os, signal
@@ -45,9 +47,12 @@ def recorded(monkeypatch):
     """Runs that train nothing: what they were asked for, with the row number for a prediction."""
     asked = []
 
-    def fake(inputs, labels, classes, *, rows=None, read=None, plan=None, seed=0, title="", keep=False):
+    def fake(
+        inputs, labels, classes, *, rows=None, read=None, plan=None, seed=0, title="", keep=False, kept=0
+    ):
         everything = torch.arange(len(labels))
         rows, read = (everything if part is None else part for part in (rows, read))
+        assert kept == KEPT
         asked.append((rows, read, plan, seed, title))
         log_p = read[:, None].repeat(1, classes).float().numpy()
         return Fit(
@@ -120,6 +125,72 @@ def test_the_whole_run_sees_all(recorded):
     ((rows, read, plan, seed, _),) = recorded
     assert rows.tolist() == read.tolist() == list(range(9))
     assert (plan, seed) == (None, 1)
+
+
+def says(monkeypatch, shares):
+    """Runs that train nothing: with each trust in labels they are right in a share of them, and sure."""
+    made = []
+
+    def fake(inputs, labels, classes, *, read=None, title="", kept=0, **_):
+        made.append(title)
+        read = torch.arange(len(labels)) if read is None else read
+        right = torch.arange(len(read)) < shares[TRIES.index(kept)] * len(read)
+        said = torch.where(right, labels[read], (labels[read] + 1 + torch.arange(len(read)) % 2) % classes)
+        log_p = torch.full((len(read), classes), 0.01).scatter_(1, said[:, None], 0.98).log().numpy()
+        return Fit(log_p, np.full(len(labels), kept), np.zeros(1, np.int64), np.zeros((1, 2), np.float32))
+
+    monkeypatch.setattr(stages, "fit", fake)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("shares", "tries", "taken"),
+    [((0.9,), 1, 0), ((0.34, 0.9), 2, 1), ((0.34, 0.34, 0.9), 3, 2), ((0.36, 0.33, 0.34), 3, 0)],
+)
+def test_runs_that_learned_nothing_are_made_again_with_more_trust(
+    monkeypatch, tmp_path, shares, tries, taken
+):
+    """Of three classes a third is guessed by chance. If no try learns, the one that says most counts."""
+    made = says(monkeypatch, shares)
+    labels = torch.arange(240) % 3
+    whole, honest = runs_together(Counted(), labels, 3, ALONE, seed=0, folder=tmp_path)
+    assert (whole.confidence == TRIES[taken]).all()
+    assert (honest.log_p.argmax(1) == labels[honest.rows].numpy()).mean() == pytest.approx(
+        shares[taken], abs=0.02
+    )
+    parts = [f"part {number} of 4 left out" for number in (1, 2, 3, 4)]
+    expected = ["training on all", *parts]
+    assert made[:5] == expected
+    for number in range(1, tries):
+        assert made[5 * number : 5 * number + 5] == [f"try {number + 1}: {title}" for title in expected]
+    assert len(made) == 5 * tries
+    runs_together(Counted(), labels, 3, ALONE, seed=0, folder=tmp_path)
+    assert len(made) == 5 * tries  # all were kept, and under names of their own
+
+
+@pytest.mark.parametrize("given_up_by", ["training on all", "part 2 of 4 left out"])
+def test_runs_of_which_one_gave_up_a_class_are_made_again(monkeypatch, given_up_by):
+    made, labels = [], (torch.arange(1200) % 12 == 0).long()
+
+    def fake(inputs, labels, classes, *, read=None, title="", kept=0, **_):
+        made.append(title)
+        right = labels if read is None else labels[read]
+        said = torch.zeros_like(right) if title == given_up_by else right
+        log_p = torch.full((len(said), 2), 0.02).scatter_(1, said[:, None], 0.98).log().numpy()
+        return Fit(log_p, np.full(len(labels), kept), np.zeros(1, np.int64), np.zeros((1, 2), np.float32))
+
+    monkeypatch.setattr(stages, "fit", fake)
+    whole, honest = runs_together(Counted(), labels, 2, ALONE, seed=0, folder=None)
+    assert len(made) == 10
+    np.testing.assert_array_equal(honest.log_p.argmax(1), labels[honest.rows].numpy())
+    assert (whole.confidence == TRIES[1]).all()
+
+
+def test_a_class_that_is_hardly_there_may_be_named_by_some_runs_and_not_by_others():
+    assert _agree(np.array([[990, 10], [250, 0], [245, 5], [246, 4], [248, 2]]))
+    assert not _agree(np.array([[920, 80], [250, 0], [225, 25], [230, 20], [228, 22]]))
+    assert not _agree(np.array([[1000, 0], [240, 10], [245, 5], [246, 4], [248, 2]]))
+    assert _agree(np.array([[500, 500, 0], [500, 500, 0]]))  # no run names the third
 
 
 def test_runs_are_kept_and_not_made_again(tmp_path, monkeypatch):

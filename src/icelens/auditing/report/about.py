@@ -16,6 +16,7 @@ MOST_LINES, LONGEST_LINE, MOST_FACTS = 40, 300, 40
 # What a number means where its name in audit.json does not say so to a stranger.
 NAMES = {
     "sharpness": "predictions sharpened by",
+    "gain": "nats by which labels that were left out are told better than by chance",
     "rate_by_class": "share of each true class that was given another label",
     "held": "held to its beliefs",
     "contradicted": "labels contradicted after training on all of them",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from icelens.auditing.report.words import FIRST, count, expected
+from icelens.auditing.report.words import FIRST, count, expected, learned_nothing
 from icelens.counts import counted
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def _ridge(heights: NDArray[Any], base: int) -> str:
 
 
 def curve(audit: Audit) -> Chart | None:
-    """How many errors a review of the first n finds; None where the audit does not say."""
-    if not len(audit.budgets):
+    """How many errors a review of the first n finds; None where the audit does not say, or cannot know."""
+    if not len(audit.budgets) or learned_nothing(audit):
         return None
     issues, farthest = int(audit.examples["is_issue"].sum()), int(audit.budgets["n"].max())
     reach = _reach(audit, issues)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from icelens.auditing.evidence import LEAST_GAIN
 from icelens.auditing.report.foreign import isolated, one_line
 from icelens.auditing.result import AMBIGUOUS
 from icelens.counts import counted, one_or_more
@@ -20,7 +21,6 @@ FIRST = 100  # suspects that a first review looks at
 FALLBACK = 20  # examples shown where none is an issue
 FEW = 50  # examples, of which no network learns much
 FEW_EACH = 5  # of a class: what was held out leaves too few to learn it by
-LEAST_GAIN = 10.0  # nats by which predictions must explain the labels
 TORN = 1.5  # times the estimate, from where on it is worth a warning that so many explain the labels too
 WIDER = 1.25  # times the upper end of the interval, from where on it is worth a warning
 NEARLY_ALL = 0.985
@@ -169,9 +169,9 @@ def doubt(audit: Audit) -> str:
         return f"With {few}, go by the order of the list and not by its numbers."
     if learned_nothing(audit):
         return (
-            "The model learned next to nothing here: labels that it had not seen it predicts no better than "
-            "the shares of the classes do. Unless nearly all examples are of one class, trust neither these "
-            "numbers nor the list."
+            "The model learned next to nothing here: labels that it had not seen it predicts hardly better "
+            "than the shares of the classes do. Unless nearly all examples are of one class, trust neither "
+            "these numbers nor the list."
         )
     if high > TORN * estimate.errors and high >= 1:
         return (
@@ -189,7 +189,7 @@ def doubt(audit: Audit) -> str:
 def learned_nothing(audit: Audit) -> bool:
     """Whether the predictions that errors were counted by say no more of the labels than their shares do."""
     gain: float = audit.about.get("gain", math.inf)  # an audit that does not tell
-    return gain < LEAST_GAIN
+    return gain < LEAST_GAIN and len(audit.examples) >= FEW  # few hold no more than that
 
 
 def expected(audit: Audit, budgets: Sequence[int] | NDArray[Any]) -> NDArray[np.float64]:
