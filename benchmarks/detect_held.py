@@ -78,7 +78,7 @@ def trial(known: Known, inputs: Inputs, seed: int) -> dict[str, Any]:
     data = known.data
     labels, classes = torch.from_numpy(data.labels), len(data.classes)
     own = whole_run(inputs, labels, classes, seed=seed, folder=None)
-    with patch.object(fit_module, "_channel", lambda _, examples, classes: HeldLoss(examples, classes)):
+    with patch.object(fit_module, "_channel", lambda _, examples, classes, __: HeldLoss(examples, classes)):
         held = whole_run(inputs, labels, classes, seed=seed, folder=None)
     honest = honest_runs(inputs, labels, classes, seed=seed, folder=None)
     audits = {

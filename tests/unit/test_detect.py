@@ -151,7 +151,7 @@ def test_audits_by_ice_held_are_measured_beside_those_as_they_are(monkeypatch):
 
     def noted(*arguments, **settings):
         found = fit(*arguments, **settings)
-        trained.append((settings["title"], type(detect_held.fit_module._channel(inputs, 2, 2))))
+        trained.append((settings["title"], type(detect_held.fit_module._channel(inputs, 2, 2, 0.9))))
         return found
 
     monkeypatch.setattr("icelens.auditing.stages.fit", noted)
