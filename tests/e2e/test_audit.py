@@ -210,7 +210,10 @@ def test_of_labels_by_chance_nothing_is_promised(tmp_path):
     assert "The model learned next to nothing here" in out
     assert "How many errors the first 50 of the list hold is not known." in out
     assert "expect" not in out
-    assert "nats by which labels that were left out" in (tmp_path / "found/report.html").read_text()
+    report = (tmp_path / "found/report.html").read_text()
+    assert "nats by which labels that were left out" in report
+    started = pd.Series(np.load(tmp_path / "found/history.npz")["confidence"][0]).unique()
+    assert f"It starts at {started.item():.4g}, rises" in report
 
 
 def test_an_audit_is_made_anew_after_the_file_was_mended_and_the_old_one_is_kept(tmp_path, command):

@@ -32,8 +32,8 @@ TRUST_FROM = {
     "the share that it gives it at the end.",
 }
 CONFIDENCE_IS = {
-    False: "While the model trained, each example had a confidence C of its own. It starts at 0.9, rises "
-    "where the model comes to agree with the label, and falls where the label gets in the way.",
+    False: "While the model trained, each example had a confidence C of its own. It starts at {start}, "
+    "rises where the model comes to agree with the label, and falls where the label gets in the way.",
     True: "While the model trained, it was noted how probable it found each label. All stand at 0.9 until "
     "they are first seen. Then it is low, rises where the model comes to agree with the label, and stays low "
     "where it does not.",
@@ -58,11 +58,17 @@ def about(audit: Audit, data: Labelled) -> dict[str, Any]:
     held = bool(audit.about.get("held"))
     return {
         "trust_from": TRUST_FROM[held],
-        "confidence_is": CONFIDENCE_IS[held],
+        "confidence_is": CONFIDENCE_IS[held].format(start=_start(audit)),
         "checked_by": CHECKED_BY[held],
         "facts": [(_name(name), _value(name, value)) for name, value in facts[:MOST_FACTS]],
         "said": lines,
     }
+
+
+def _start(audit: Audit) -> str:
+    """The confidence of every example at first, which is higher where the runs were made again."""
+    first = 0.9 if audit.history is None or not audit.history[1].size else float(audit.history[1].flat[0])
+    return f"{first:.4g}"
 
 
 def _name(name: object) -> str:
