@@ -194,8 +194,9 @@ def listed(issues: NDArray[np.bool_] | None, wrong: NDArray[np.bool_]) -> dict[s
 def engine() -> str:
     """A digest of the code that judges labels, so that results of another one are seen to be that."""
     folder = Path(icelens.__file__).parent
-    judging = "audit estimate evidence features fit inputs noise_model ranking shared stages".split()
-    names = [f"auditing/{name}" for name in judging] + ["losses/channel", "losses/held"]
+    judging = ("audit", "estimate", "evidence", "features", "fit", "inputs", "noise_model")
+    names = [f"auditing/{name}" for name in (*judging, "ranking", "shared", "stages")]
+    names += ["losses/channel", "losses/held"]
     codes = "".join(code((folder / f"{name}.py").read_text()) for name in names)
     return hashlib.sha256(codes.encode()).hexdigest()[:12]
 
